@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -183,6 +184,9 @@ func (c *Compiled) parse(s *Session, parameters int) {
 		return
 	}
 	c.ast, c.shape = ast, shapeOf(ast)
+	if strings.Contains(c.text, variable) { // which the parser takes for columns
+		c.shape = nil
+	}
 	if c.shape != nil && c.shape.kind.changes() && c.cache.readOnly {
 		c.shape = nil
 	}

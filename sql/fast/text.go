@@ -30,6 +30,9 @@ type normaliser struct {
 	prepared bool
 }
 
+// variable is what the names of system variables begin with.
+const variable = "@@"
+
 const (
 	// textMax is the length of the longest statement that is considered for compiling: longer
 	// statements spend their time elsewhere.
@@ -39,7 +42,7 @@ const (
 )
 
 // add appends the text of a statement, and reports whether it understands the statement. It leaves out
-// comments before and after the statement, and refuses others, variables and escaped wildcards.
+// comments before and after the statement, and refuses others, user variables and escaped wildcards.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
@@ -60,6 +63,8 @@ func (n *normaliser) add(query string) bool {
 			next = n.text(query, i)
 		case c == '`':
 			next = n.quoted(query, i)
+		case strings.HasPrefix(query[i:], variable):
+			n.key, next = append(n.key, variable...), i+len(variable)
 		case c == '?':
 			next = n.parameter(i)
 		case isPlain(query, i):

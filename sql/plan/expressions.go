@@ -164,6 +164,7 @@ var knownExpressions = func() map[string]bool {
 		*expression.Equals *expression.GreaterThan *expression.GreaterThanOrEqual *expression.LessThan
 		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
 		*expression.IsNull *expression.Between *expression.InTuple expression.Tuple *expression.Case *expression.CaseBranch *expression.Like
+		*expression.SystemVar *function.LastInsertId *function.FoundRows *function.RowCount function.ConnectionID *function.Database
 		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
 		*function.Length *function.CharLength *function.Substring *function.Trim function.Left function.Right *function.Unhex
 		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff
@@ -190,6 +191,8 @@ func (b *builder) known(e gms.Expression) (err error) {
 			err = refused("<=> of values of several types")
 		case hasDrawnPattern(b.ctx, e):
 			err = refused("LIKE of a pattern that is not kept")
+		case isOfWarnings(e):
+			err = refused("%s, which is of the statement before", e)
 		case isOfBytes(b.ctx, e):
 			err = refused("a comparison of bytes")
 		case isMixedTimes(b.ctx, e):
@@ -234,6 +237,12 @@ func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
 func hasDrawnPattern(ctx *gms.Context, e gms.Expression) bool {
 	l, ok := e.(*expression.Like)
 	return ok && len(parametersOf(ctx, l.RightChild)) > 0
+}
+
+// isOfWarnings reports whether an expression is a variable that counts warnings, which a plan forgets.
+func isOfWarnings(e gms.Expression) bool {
+	v, ok := e.(*expression.SystemVar)
+	return ok && (strings.EqualFold(v.Name, "warning_count") || strings.EqualFold(v.Name, "error_count"))
 }
 
 // isOfBytes reports whether an expression compares bytes of which the statement gives some:
