@@ -20,7 +20,7 @@ func (r *run) choose(ctx *gms.Context, n *plan.Scan) *plan.Access {
 	if len(n.Access) <= 1 {
 		return accessOf(n, 0)
 	}
-	return &n.Access[r.again(func() int { return r.cheapest(ctx, n) })]
+	return &n.Access[r.again(n.Number, func() int { return r.cheapest(ctx, n) })]
 }
 
 // accessOf returns an access of a scan by its number; that of the whole table if the scan has none.
@@ -31,17 +31,16 @@ func accessOf(n *plan.Scan, number int) *plan.Access {
 	return &n.Access[number]
 }
 
-// again returns what has been chosen for this execution, or chosen last.
-func (r *run) again(choose func() int) int {
-	if r.chosen != nil {
-		return *r.chosen
+// again returns what has been chosen for a source for this execution, or chosen last.
+func (r *run) again(source int, choose func() int) int {
+	if !r.isChosen {
+		runs := r.prepared.runs.Add(1)
+		r.isChosen, r.chooses = true, bits.OnesCount64(runs) == 1
 	}
-	if runs := r.prepared.runs.Add(1); bits.OnesCount64(runs) == 1 {
-		r.prepared.chosen.Store(int64(choose()))
+	if r.chooses {
+		r.prepared.chosen[source].Store(int64(choose()))
 	}
-	chosen := int(r.prepared.chosen.Load())
-	r.chosen = &chosen
-	return chosen
+	return int(r.prepared.chosen[source].Load())
 }
 
 // cheapest returns the access that reads the fewest rows for the values of this execution.
@@ -77,7 +76,7 @@ func (r *run) chooseOrder(ctx *gms.Context, n *plan.Join) *plan.JoinOrder {
 	if len(n.Orders) == 1 {
 		return &n.Orders[0]
 	}
-	return &n.Orders[r.again(func() int { return r.cheapestOrder(ctx, n) })]
+	return &n.Orders[r.again(n.Number, func() int { return r.cheapestOrder(ctx, n) })]
 }
 
 // cheapestOrder returns the order that reads the fewest rows for the values of this execution.

@@ -19,9 +19,8 @@ type run struct {
 	s        *store.Session
 	tr       *store.Transaction
 	values   []plan.Value
-	// chosen is the number of the access by which the table is read, or of the order in which a join's
-	// are; nil before it is chosen.
-	chosen *int
+	// isChosen is set if this execution uses what has been chosen; chooses if it chooses anew.
+	isChosen, chooses bool
 	// changes is set if the rows are going to be changed.
 	changes bool
 	taken   int64 // the memory of rows to be returned or changed
@@ -36,6 +35,10 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		return r.scan(ctx, n)
 	case *plan.Join:
 		return r.join(ctx, n)
+	case *plan.Derived:
+		return r.open(ctx, n.Child)
+	case *plan.Union:
+		return r.union(ctx, n)
 	case *plan.Filter:
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &filter{rows, n.Cond} })
 	case *plan.Project:

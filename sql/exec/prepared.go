@@ -33,10 +33,10 @@ type prepared struct {
 	}
 	// large has such queries that take much memory: the garbage collector drops those that are not used.
 	large clock.Pool
-	// runs counts executions, and chosen is the number of the access, or of the order of a join, that
-	// has been chosen.
+	// runs counts executions, and chosen has, for each source of the query, the number of the access, or
+	// of the order of a join, that has been chosen.
 	runs   atomic.Uint64
-	chosen atomic.Int64
+	chosen [plan.SourcesMax]atomic.Int64
 }
 
 // newPrepared lets go-mysql-server plan the statement with these values, to learn whether it is right

@@ -105,6 +105,9 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 	if q.Rows, err = optimise(ctx, rows); err != nil {
 		return nil, err
 	}
+	if numberSources(q.Rows, 0) > SourcesMax {
+		return nil, refused("more than %d scans and joins", SourcesMax)
+	}
 	q.Shared, q.parameters, q.computed, q.count = b.shared, b.bound, b.computed, b.count
 	if q.Change == nil {
 		return q, prune(ctx, q.Rows)
@@ -127,6 +130,10 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 			return nil, scope{}, refused("an alias of %T", n.Child)
 		}
 		return b.resolved(t, n.Columns())
+	case *gmsplan.SubqueryAlias:
+		return b.derived(n)
+	case *gmsplan.SetOp:
+		return b.union(n)
 	case *gmsplan.JoinNode:
 		return b.join(n, nil)
 	case *gmsplan.Filter:
@@ -180,6 +187,11 @@ func (b *builder) resolved(n *gmsplan.ResolvedTable, columns gms.ColSet) (Node, 
 func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
 	if _, ok := n.Child.(*gmsplan.JoinNode); ok || b.hasSemiJoin(n.Expression) {
 		return b.join(n.Child, n.Expression)
+	}
+	if d, ok := n.Child.(*gmsplan.SubqueryAlias); ok {
+		if d, ok = within(b.ctx, d, n.Expression); ok {
+			return b.derived(d)
+		}
 	}
 	child, s, err := b.node(n.Child)
 	if err != nil {
@@ -261,14 +273,20 @@ func (b *builder) sort(n *gmsplan.Sort) (Node, scope, error) {
 	if err != nil {
 		return nil, scope{}, err
 	}
-	by := make([]Order, len(n.SortFields))
-	for i, f := range n.SortFields {
+	by, err := b.orders(n.SortFields, child, s)
+	return &Sort{Child: child, By: by}, s, err
+}
+
+// orders returns the order of the rows of a node.
+func (b *builder) orders(fields gms.SortFields, child Node, s scope) ([]Order, error) {
+	by := make([]Order, len(fields))
+	for i, f := range fields {
 		e, err := b.expression(f.Column, s)
 		if err != nil {
-			return nil, scope{}, err
+			return nil, err
 		}
 		if f.NullOrdering != gms.NullsFirst {
-			return nil, scope{}, refused("order of NULLs")
+			return nil, refused("order of NULLs")
 		}
 		by[i] = Order{Expr: e, Desc: f.Order == gms.Descending, Column: -1}
 		switch child.(type) {
@@ -276,7 +294,7 @@ func (b *builder) sort(n *gmsplan.Sort) (Node, scope, error) {
 			by[i].Column = columnOf(e)
 		}
 	}
-	return &Sort{Child: child, By: by}, s, nil
+	return by, nil
 }
 
 // columnOf returns the position of the column that an expression is, -1 if it is none.

@@ -185,6 +185,8 @@ func (b *builder) known(e gms.Expression) (err error) {
 		case e == nil || err != nil:
 		case !knownExpressions[name]:
 			err = refused("expression %s", name)
+		case isRowList(e):
+			err = refused("%s, a list of rows", e)
 		case isEndOfElements(b.ctx, e):
 			err = refused("%s of an ENUM or SET, which goes by its texts", name)
 		case isMixedNullSafe(b.ctx, e):
@@ -214,6 +216,17 @@ func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
 	}
 	left, right := n.Left().Type(ctx), n.Right().Type(ctx)
 	return !(types.IsInteger(left) && types.IsInteger(right) || types.IsTextOnly(left) && types.IsTextOnly(right) || right == types.Null)
+}
+
+// isRowList reports whether an expression looks for a row in a list of rows, which go-mysql-server gets wrong
+// for NULLs in rows; conditions of scans and joins do it by columns.
+func isRowList(e gms.Expression) bool {
+	in, ok := e.(*expression.InTuple)
+	if !ok {
+		return false
+	}
+	_, ok = in.Left().(expression.Tuple)
+	return ok
 }
 
 // isMixedNumbers reports whether an expression compares doubles with decimals: go-mysql-server does that by decimals,

@@ -22,6 +22,8 @@ type Join struct {
 	Order []Order
 	// Wants limits the rows that are wanted, nil if all are.
 	Wants *Limit
+	// Number is the join's number among the sources of the query.
+	Number int
 }
 
 // A JoinKind says what becomes of a row of the tables before a table.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,10 @@ type Literals struct {
 	Changes, Inserts bool
 	// Auths are what the statement needs privileges for.
 	Auths []sqlparser.AuthInformation
+	// hasDerived is set if tables are those of a query within the statement, locks if rows are locked.
+	hasDerived, locks bool
+	// with are the names that WITH gives to SELECTs.
+	with map[string]bool
 	// named has the literals in columns without an alias: the column's name is then the text of its
 	// expression.
 	named map[int]bool
@@ -33,17 +38,12 @@ type TableName struct{ DB, Table string }
 func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 	l := &Literals{isParameter: make([]bool, n), isTyped: make([]bool, n), Changes: true}
 	switch s := stmt.(type) {
-	case *sqlparser.Select:
-		o := s.QueryOpts
-		if s.Into != nil || s.With != nil || len(s.Window) > 0 || len(s.Comments) > 0 ||
-			o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
+	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect:
+		l.named, l.Changes = make(map[int]bool), false
+		if !l.rowsOf(s.(sqlparser.SelectStatement)) {
 			return nil, false
 		}
-		l.named, l.Changes = names(s.SelectExprs), false
-		if !l.clauses(s.From, s.Where, s.Limit) {
-			return nil, false
-		}
-		return l, len(l.Tables) <= 1 || s.Lock == nil || s.Lock.Type == ""
+		return l, len(l.Tables) <= 1 && !l.hasDerived || !l.locks
 	case *sqlparser.Update:
 		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
 			return nil, false
@@ -83,6 +83,54 @@ func (l *Literals) insert(s *sqlparser.Insert) bool {
 	l.Auths = append(l.Auths, auth)
 	l.Tables, l.Inserts = append(l.Tables, TableName{s.Table.DbQualifier.String(), s.Table.Name.String()}), true
 	return s.Table.SchemaQualifier.IsEmpty()
+}
+
+// rowsOf takes the literals and tables of a SELECT, or of a UNION; false if it has clauses that this
+// package does not know.
+func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
+	switch s := stmt.(type) {
+	case *sqlparser.ParenSelect:
+		return l.rowsOf(s.Select)
+	case *sqlparser.SetOp:
+		if s.Into != nil || s.With != nil || s.Lock != nil && s.Lock.Type != "" {
+			return false
+		}
+		l.hasDerived = true
+		l.limit(s.Limit)
+		return l.rowsOf(s.Left) && l.rowsOf(s.Right)
+	case *sqlparser.Select:
+		o := s.QueryOpts
+		if s.Into != nil || len(s.Window) > 0 || len(s.Comments) > 0 ||
+			o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
+			return false
+		}
+		l.locks = l.locks || s.Lock != nil && s.Lock.Type != ""
+		maps.Copy(l.named, names(s.SelectExprs))
+		return l.withs(s.With) && l.clauses(s.From, s.Where, s.Limit)
+	}
+	return false
+}
+
+// withs takes the literals and tables of the SELECTs of a WITH, and their names.
+func (l *Literals) withs(w *sqlparser.With) bool {
+	if w == nil {
+		return true
+	}
+	if w.Recursive {
+		return false
+	}
+	for _, c := range w.Ctes {
+		q, ok := c.Expr.(*sqlparser.Subquery)
+		if !ok || !l.rowsOf(q.Select) {
+			return false
+		}
+		if l.with == nil {
+			l.with = make(map[string]bool)
+		}
+		l.with[strings.ToLower(c.As.String())] = true
+		l.hasDerived = true
+	}
+	return true
 }
 
 // names returns the literals in columns without an alias.
@@ -138,7 +186,14 @@ func (l *Literals) table(e sqlparser.TableExpr) bool {
 	if !ok || t.Hints != nil || t.AsOf != nil || len(t.Partitions) > 0 || t.Lateral {
 		return false
 	}
+	if q, ok := t.Expr.(*sqlparser.Subquery); ok {
+		l.hasDerived = true
+		return l.rowsOf(q.Select)
+	}
 	name, ok := t.Expr.(sqlparser.TableName)
+	if ok && name.DbQualifier.IsEmpty() && l.with[strings.ToLower(name.Name.String())] {
+		return true
+	}
 	if !ok || strings.EqualFold(name.Name.String(), "dual") {
 		return ok && name.DbQualifier.IsEmpty()
 	}
@@ -152,11 +207,15 @@ func (l *Literals) clauses(from sqlparser.TableExprs, where *sqlparser.Where, li
 	if where != nil {
 		l.condition(where.Expr)
 	}
+	l.limit(limit)
+	return l.from(from)
+}
+
+func (l *Literals) limit(limit *sqlparser.Limit) {
 	if limit != nil {
 		l.operand(limit.Rowcount)
 		l.operand(limit.Offset)
 	}
-	return l.from(from)
 }
 
 // condition takes the literals that are compared with columns.

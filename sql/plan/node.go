@@ -35,6 +35,8 @@ type (
 		Wants *Limit
 		// End is set if only the first row is wanted.
 		End bool
+		// Number is the scan's number among the sources of the query.
+		Number int
 	}
 	// Filter returns the rows for which an expression is true.
 	Filter struct {

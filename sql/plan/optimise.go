@@ -28,6 +28,11 @@ func wantFirst(n Node, l *Limit) {
 		wantFirst(n.Child, nil)
 	case *Project:
 		wantFirst(n.Child, l)
+	case *Derived:
+		wantFirst(n.Child, l)
+	case *Union:
+		wantFirst(n.First, l)
+		wantFirst(n.Second, l)
 	case *Sort:
 		n.Wants = l
 		wantFirst(n.Child, nil)
@@ -52,6 +57,13 @@ func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 		return findAccess(ctx, n.Child, nil)
 	case *Project:
 		return findAccess(ctx, n.Child, nil)
+	case *Derived:
+		return findAccess(ctx, n.Child, nil)
+	case *Union:
+		if err := findAccess(ctx, n.First, nil); err != nil {
+			return err
+		}
+		return findAccess(ctx, n.Second, nil)
 	case *Filter:
 		return findAccess(ctx, n.Child, nil)
 	case *Distinct:

@@ -25,6 +25,13 @@ func prune(ctx *gms.Context, n Node) error {
 			n, users = x.Child, []Node{x}
 		case *Group:
 			n, users = x.Child, []Node{x}
+		case *Derived: // returns the rows of its SELECT as they are
+			n, users = x.Child, nil
+		case *Union:
+			if err := prune(ctx, x.First); err != nil {
+				return err
+			}
+			n, users = x.Second, nil
 		case *Scan:
 			return x.prune(ctx, users)
 		case *Join:
