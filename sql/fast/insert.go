@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An insertion is an INSERT of one row of literals. go-mysql-server runs all other INSERTs, and
+// An insertion is an INSERT of rows of literals. go-mysql-server runs all other INSERTs, and
 // also those into a table whose changes are left to it (see change), and those that leave out a
 // column whose default is not a plain literal.
 type insertion struct {
@@ -64,7 +64,7 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 			into = append(into, c.Name)
 		}
 	}
-	if len(into) != len(s.row) {
+	if len(into) != len(s.rows[0]) {
 		return nil, false
 	}
 	in := &insertion{generated: info.AutoColumn >= 0}
@@ -114,60 +114,124 @@ func (in *insertion) refers(info *store.TableInfo) bool {
 	return true
 }
 
-// runInsert inserts the row that the literals make.
+// runInsert inserts the rows that the literals make.
 func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
-	r, ok := f.insert.row(ctx, f.info, c.shape.row, values)
+	rows, ok := f.insert.rows(ctx, f.info, c.shape.rows, values)
 	if !ok {
 		return nil, ErrPlan
 	}
-	auto := f.info.AutoColumn
-	generated := f.insert.generated
-	if auto >= 0 && !generated && r[auto] != nil {
-		n, ok := row.WholeNumber(r[auto])
-		if !ok {
-			return nil, ErrPlan
-		}
-		generated = n == 0
-		if generated && gms.LoadSqlMode(ctx).ModeEnabled(gms.NoAutoValueOnZero) {
-			return nil, ErrPlan
-		}
-	}
-	if generated && f.insert.unique {
-		return nil, ErrPlan // give up before an AUTO_INCREMENT number is drawn
+	drawn, err := f.insert.draws(ctx, f.info, rows)
+	if err != nil {
+		return nil, err
 	}
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
-	if err := f.parents(ctx, c.st, tr, r); err != nil {
+	if err := f.parents(ctx, c.st, tr, rows); err != nil {
 		return nil, err
 	}
 	t := &store.Table{Store: c.st, Info: f.info}
-	if generated {
-		var err error
-		if r[auto], err = draw(ctx, t); err != nil {
-			return nil, err
+	if drawn {
+		for _, r := range rows {
+			if r[f.info.AutoColumn], err = draw(ctx, t); err != nil {
+				return nil, err
+			}
 		}
 	}
 	ed := t.EditorFor(ctx, &s.Session)
 	ed.StatementBegin(ctx)
-	if err := ed.Insert(ctx, r); err != nil {
+	if err := insertRows(ctx, t, ed, rows); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
-		if !myerr.IsConflict(err) {
+		if !myerr.IsConflict(err) && ctx.Err() == nil {
 			err = ErrPlan // running the plan reports the error
 		}
 		return nil, err
 	}
-	res := types.OkResult{RowsAffected: 1}
-	if auto >= 0 {
-		n, _, err := types.Int64.Convert(ctx, r[auto])
-		if err == nil {
-			res.InsertID = uint64(n.(int64))
-		}
-	}
-	if generated {
+	res := types.OkResult{RowsAffected: uint64(len(rows)), InsertID: insertID(f.info, rows, drawn)}
+	if drawn {
 		s.GetLastQueryInfo().LastInsertId.Store(int64(res.InsertID))
 	}
 	return &Result{OK: res}, ed.Close(ctx)
+}
+
+// insertID returns the number that the client is told: the first one that was drawn, or that of the last row.
+func insertID(info *store.TableInfo, rows []gms.Row, drawn bool) uint64 {
+	if info.AutoColumn < 0 {
+		return 0
+	}
+	r := rows[len(rows)-1]
+	if drawn {
+		r = rows[0]
+	}
+	if n, ok := row.Signed(r[info.AutoColumn]); ok {
+		return uint64(n)
+	}
+	n, _ := row.Unsigned(r[info.AutoColumn])
+	return n
+}
+
+// draws reports whether the rows get AUTO_INCREMENT numbers. It returns ErrPlan if only some of them do, or if a
+// row may turn out to be a duplicate after numbers have been drawn: go-mysql-server would draw others.
+func (in *insertion) draws(ctx *gms.Context, info *store.TableInfo, rows []gms.Row) (bool, error) {
+	auto, drawn, zeros := info.AutoColumn, 0, false
+	if in.generated {
+		drawn = len(rows)
+	} else if auto >= 0 {
+		for _, r := range rows {
+			n, ok := row.WholeNumber(r[auto])
+			switch {
+			case r[auto] == nil:
+				drawn++
+			case !ok:
+				return false, ErrPlan
+			case n == 0:
+				drawn++
+				zeros = true
+			}
+		}
+		if zeros && gms.LoadSqlMode(ctx).ModeEnabled(gms.NoAutoValueOnZero) {
+			return false, ErrPlan
+		}
+	}
+	if drawn > 0 && (in.unique || drawn < len(rows)) {
+		return false, ErrPlan
+	}
+	return drawn > 0, nil
+}
+
+// aheadMost is the largest number of rows whose keys are looked up together.
+const aheadMost = 128
+
+// insertRows inserts rows. If indexes are at other machines, it waits for the keys of many rows together,
+// and not for each row.
+func insertRows(ctx *gms.Context, t *store.Table, ed *store.Editor, rows []gms.Row) error {
+	isElsewhere := len(rows) > 1 && t.IsAnyElsewhere()
+	for i, r := range rows {
+		if i%aheadMost == 0 {
+			if isElsewhere {
+				_ = t.InsertAhead(ctx, rows[i:min(i+aheadMost, len(rows))]) // an error occurs again when the row is inserted
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if err := ed.Insert(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows returns the rows that literals make; false if a column would not store one unchanged.
+func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, from [][]operand, values []Value) ([]gms.Row, bool) {
+	rows := make([]gms.Row, len(from))
+	for i := range from {
+		var ok bool
+		if rows[i], ok = in.row(ctx, info, from[i], values); !ok {
+			return nil, false
+		}
+	}
+	return rows, true
 }
 
 // row returns a row with the literals, and with the defaults of the other columns; false if a column would not
@@ -178,6 +242,9 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 		v, ok := from[i].in(values)
 		k := in.codecs[i]
 		v = forColumn(k, v)
+		if ok && v.IsNull && at == info.AutoColumn {
+			continue // it is going to be drawn
+		}
 		if !ok || !takes(k, v) {
 			return nil, false
 		}
@@ -198,9 +265,9 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 	return row, true
 }
 
-// parents returns nil if all rows that a new row refers to exist. If one does not, go-mysql-server
+// parents returns nil if all rows that new rows refer to exist. If one does not, go-mysql-server
 // reports the error.
-func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction, row gms.Row) error {
+func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction, rows []gms.Row) error {
 	for i := range f.info.ForeignKeys {
 		fk := &f.info.ForeignKeys[i]
 		tbl, err := st.Descriptor(ctx, tr, fk.ParentDB, fk.ParentTable)
@@ -214,20 +281,30 @@ func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction,
 		if err != nil {
 			return ErrPlan
 		}
-		index, key, ok := parentKey(f.info, fk, parent, row)
-		if !ok {
-			return ErrPlan
+		for _, r := range rows {
+			if err := f.parent(st, tr, fk, parent, r); err != nil {
+				return err
+			}
 		}
-		if index == nil {
-			continue
-		}
-		_, found, err := st.Access(index.Index).Get(tr.Tx, key)
-		if err != nil {
-			return myerr.Storage(err)
-		}
-		if !found {
-			return ErrPlan
-		}
+	}
+	return nil
+}
+
+// parent returns nil if the row that a new row refers to by a foreign key exists.
+func (f *form) parent(st *store.Store, tr *store.Transaction, fk *catalog.ForeignKey, parent *store.TableInfo, r gms.Row) error {
+	index, key, ok := parentKey(f.info, fk, parent, r)
+	if !ok {
+		return ErrPlan
+	}
+	if index == nil {
+		return nil
+	}
+	_, found, err := st.Access(index.Index).Get(tr.Tx, key)
+	if err != nil {
+		return myerr.Storage(err)
+	}
+	if !found {
+		return ErrPlan
 	}
 	return nil
 }

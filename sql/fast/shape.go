@@ -14,9 +14,9 @@ type shape struct {
 	auth      sqlparser.AuthInformation
 	where     []condition
 	set       []assignment // assignments of an UPDATE
-	// into are the columns that an INSERT names, nil for all; row are their values.
+	// into are the columns that an INSERT names, nil for all; rows are their values.
 	into []string
-	row  []operand
+	rows [][]operand
 	kind shapeKind
 	// join is the statement's form as a join of any number of tables, nil if it has none. If simple
 	// is not set, the statement has only this form.
@@ -187,15 +187,15 @@ func shapeOfInsert(n *sqlparser.Insert) *shape {
 	for _, c := range n.Columns {
 		s.into = append(s.into, c.String())
 	}
-	if !s.addName(n.Table) || !s.tuple(n.Rows) {
+	if !s.addName(n.Table) || !s.tuples(n.Rows) {
 		return nil
 	}
 	return s
 }
 
-// tuple takes the single row of literals of an INSERT into the shape; false if there are several
-// rows, or other values.
-func (s *shape) tuple(rows sqlparser.InsertRows) bool {
+// tuples takes the rows of literals of an INSERT into the shape; false if there are other values, or
+// the rows differ in length.
+func (s *shape) tuples(rows sqlparser.InsertRows) bool {
 	if a, ok := rows.(*sqlparser.AliasedValues); ok {
 		if !a.As.IsEmpty() || len(a.Columns) > 0 {
 			return false
@@ -203,17 +203,22 @@ func (s *shape) tuple(rows sqlparser.InsertRows) bool {
 		rows = a.Values
 	}
 	values, ok := rows.(sqlparser.Values)
-	if !ok || len(values) != 1 {
+	if !ok || len(values) == 0 || len(values[0]) == 0 {
 		return false
 	}
-	for _, e := range values[0] {
-		v, ok := s.value(e)
-		if !ok {
-			return false
+	s.rows = make([][]operand, len(values))
+	for i, tuple := range values {
+		if len(tuple) != len(values[0]) {
+			return false // go-mysql-server reports the error
 		}
-		s.row = append(s.row, v)
+		s.rows[i] = make([]operand, len(tuple))
+		for at, e := range tuple {
+			if s.rows[i][at], ok = s.value(e); !ok {
+				return false
+			}
+		}
 	}
-	return len(s.row) > 0
+	return true
 }
 
 // from takes the table of a statement into the shape; false if there are several tables, or the
