@@ -145,3 +145,37 @@ func TestCompiledInsertRowsOfAnotherMachine(t *testing.T) {
 		}
 	}
 }
+
+// DEFAULT and the time of the statement are compiled, as values and where an INSERT leaves out a column.
+func TestCompiledInsertDefaults(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE s (id INT PRIMARY KEY AUTO_INCREMENT, n TINYINT NOT NULL DEFAULT 3, s VARCHAR(5) DEFAULT 'x', d DECIMAL(5,2) NOT NULL DEFAULT 1.5, z INT DEFAULT NULL, o VARCHAR(9), req INT NOT NULL)")
+	p.run("CREATE TABLE moment (id INT PRIMARY KEY, a DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP, b TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP, c DATETIME(3), d DATE)")
+	p.run("CREATE TABLE fine (id INT PRIMARY KEY, c DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3))")
+	p.run("CREATE TABLE kinds (id INT PRIMARY KEY, e ENUM('a', 'b') NOT NULL, x INT DEFAULT (1 + 1), v VARCHAR(30) DEFAULT (NOW()))")
+	next := 0
+	insert := func(compiled bool, queries ...string) {
+		t.Helper()
+		for _, format := range queries {
+			for i := range 3 {
+				next++
+				q := strings.ReplaceAll(format, "#", fmt.Sprint(next))
+				if done := p.run(q); i > 0 && done != compiled {
+					t.Errorf("%s: compiled %v", q, done)
+				}
+			}
+		}
+	}
+	insert(true, "INSERT INTO s (n, req) VALUES (DEFAULT, #)", "INSERT INTO s VALUES (DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, DEFAULT, 1), (NULL, 1, 'a', '2.50', 2, 'b', #)", "INSERT INTO s (id, s, req) VALUES (#000, DEFAULT, 1), (#001, 'y', 2)", "INSERT INTO s SET n = DEFAULT, req = #")
+	insert(false, "INSERT INTO s (n) VALUES (DEFAULT)", "INSERT INTO s (n, req) VALUES (1, DEFAULT)", "INSERT INTO s (n, req) VALUES (1, 1), (2, DEFAULT)", "INSERT INTO s (n, req) VALUES (DEFAULT(n), #)", "INSERT INTO s (n, req) VALUES (NOW(), #)", "INSERT INTO s (id, req) VALUES (#000, 1), (DEFAULT, 1)")
+	for _, setting := range []string{"time_zone = '+00:00', timestamp = 1700000000.75", "time_zone = '-07:30'", "timestamp = 1720000000.25", "time_zone = 'Europe/Berlin'", "timestamp = 1729990800"} { // the last is told twice in Berlin
+		p.run("SET " + setting)
+		insert(true, "INSERT INTO moment (id) VALUES (#)", "INSERT INTO moment (id, a) VALUES (#, NOW()), (1#0000, DEFAULT), (2#0000, '2024-01-02 03:04:05')", "INSERT INTO moment VALUES (#, CURRENT_TIMESTAMP, now(), LOCALTIME, NULL)",
+			"INSERT INTO moment (id, b, c) VALUES (#, CURRENT_TIMESTAMP(), LOCALTIMESTAMP())", "INSERT INTO moment (id, b) VALUES (#, NULL)", "INSERT INTO fine VALUES (#, NOW())")
+		insert(false, "INSERT INTO moment (id, c) VALUES (#, NOW(3))", "INSERT INTO moment (id, a) VALUES (#, SYSDATE())", "INSERT INTO moment (id, d) VALUES (#, NOW())", "INSERT INTO moment (id, a) VALUES (#, NULL)", "INSERT INTO fine (id) VALUES (#)", "INSERT INTO kinds (id, x) VALUES (#, NOW())",
+			"INSERT INTO kinds (id, e) VALUES (#, 'a')", "INSERT INTO kinds (id, e, x, v) VALUES (#, 'a', 1, DEFAULT)", "INSERT INTO kinds (id, e, x, v) VALUES (#, DEFAULT, 1, 'v')", "INSERT INTO kinds (id, e, x, v) VALUES (#, 'b', 1, UTC_TIMESTAMP())")
+		p.same("moment", "fine", "kinds")
+	}
+	p.same("s")
+	p.run("SET time_zone = DEFAULT, timestamp = DEFAULT")
+}

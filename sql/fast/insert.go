@@ -2,55 +2,30 @@ package fast
 
 import (
 	"slices"
-	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
-	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An insertion is an INSERT of rows of literals. go-mysql-server runs all other INSERTs, and
-// also those into a table whose changes are left to it (see change), and those that leave out a
-// column whose default is not a plain literal.
+// An insertion is an INSERT of rows of literals, DEFAULTs and NOW()s. go-mysql-server runs all other INSERTs, and
+// also those into a table whose changes are left to it (see change), and those that need
+// the default of a column that is neither a plain literal nor the time of the statement.
 type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
 	codecs  []*row.KeyCodec
-	// defaults are the values of columns that the INSERT leaves out.
-	defaults []columnDefault
+	// given are the values of the columns that the INSERT names where it says DEFAULT, and defaults those of columns that
+	// it leaves out.
+	given, defaults []columnDefault
 	// generated is set if the INSERT does not name the AUTO_INCREMENT column. unique is set if
 	// there are other unique keys: after a duplicate of one, the statement must not draw a second
 	// number.
 	generated, unique bool
-}
-
-// A columnDefault is the value that a column has if an INSERT leaves it out.
-type columnDefault struct {
-	column int
-	codec  *row.KeyCodec
-	value  Value
-}
-
-// defaultOf returns a column's default; false if it is not a plain literal, or means a time, which depends on settings.
-func defaultOf(info *store.TableInfo, at int) (d columnDefault, ok bool) {
-	k, text := info.Codec(at), info.Columns[at].Default
-	d = columnDefault{column: at, codec: k, value: Value{Text: text}}
-	var n normaliser
-	switch isString := n.add(text) && string(n.key) == "?" && !n.values[0].IsNumber && n.values[0].Form == plan.Plain; {
-	case k.Kind == catalog.KindDatetime:
-		return d, false
-	case isString:
-		d.value = n.values[0]
-	case !row.IsDecimalText(text):
-		return d, false
-	}
-	d.value = forColumn(k, d.value)
-	return d, takes(k, d.value)
 }
 
 // newInsertion returns the insertion for a shape; false if it is left to go-mysql-server.
@@ -79,25 +54,38 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		in.columns, in.codecs = append(in.columns, at), append(in.codecs, info.Codec(at))
 	}
 	for i := range info.Columns {
-		if !named[i] && i != info.AutoColumn && !in.leavesOut(info, i) {
+		if named[i] || i == info.AutoColumn {
+			continue
+		}
+		d, ok := defaultOf(info, i)
+		if !ok {
 			return nil, false
 		}
+		in.defaults = append(in.defaults, d)
 	}
 	for _, k := range info.Secondary {
 		in.unique = in.unique || k.Unique
 	}
-	return in, in.refers(info)
+	return in, in.gives(info, s.rows) && in.refers(info)
 }
 
-// leavesOut reports whether the INSERT may leave out a column, and notes its default.
-func (in *insertion) leavesOut(info *store.TableInfo, at int) bool {
-	c := &info.Columns[at]
-	if c.Default == "" || strings.EqualFold(c.Default, "NULL") {
-		return c.Nullable
+// gives reports whether the rows' DEFAULTs and NOW()s are known, and notes the defaults.
+func (in *insertion) gives(info *store.TableInfo, rows [][]operand) bool {
+	in.given = make([]columnDefault, len(in.columns))
+	for i, at := range in.columns {
+		for _, r := range rows {
+			switch {
+			case r[i].at == nowAt && !takesNow(in.codecs[i]):
+				return false
+			case r[i].at == defaultAt && at != info.AutoColumn:
+				var ok bool
+				if in.given[i], ok = defaultOf(info, at); !ok {
+					return false
+				}
+			}
+		}
 	}
-	d, ok := defaultOf(info, at)
-	in.defaults = append(in.defaults, d)
-	return ok
+	return true
 }
 
 // refers reports whether the rows that the new row refers to can be looked up before
@@ -225,9 +213,10 @@ func insertRows(ctx *gms.Context, t *store.Table, ed *store.Editor, rows []gms.R
 // rows returns the rows that literals make; false if a column would not store one unchanged.
 func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, from [][]operand, values []Value) ([]gms.Row, bool) {
 	rows := make([]gms.Row, len(from))
+	var now statementTime
 	for i := range from {
 		var ok bool
-		if rows[i], ok = in.row(ctx, info, from[i], values); !ok {
+		if rows[i], ok = in.row(ctx, info, from[i], values, &now); !ok {
 			return nil, false
 		}
 	}
@@ -235,34 +224,49 @@ func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, from [][]oper
 }
 
 // row returns a row with the literals, and with the defaults of the other columns; false if a column would not
-// store one unchanged.
-func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value) (gms.Row, bool) {
+// store one unchanged. A number that is going to be drawn is nil.
+func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value, now *statementTime) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
-		v, ok := from[i].in(values)
-		k := in.codecs[i]
-		v = forColumn(k, v)
-		if ok && v.IsNull && at == info.AutoColumn {
-			continue // it is going to be drawn
+		var ok bool
+		switch from[i].at {
+		case nowAt:
+			row[at], ok = now.stored(ctx, in.codecs[i])
+		case defaultAt:
+			ok = at == info.AutoColumn
+			if !ok {
+				row[at], ok = in.given[i].stored(ctx, now)
+			}
+		default:
+			row[at], ok = in.literal(ctx, i, from[i], values, at == info.AutoColumn)
 		}
-		if !ok || !takes(k, v) {
-			return nil, false
-		}
-		if v.IsNull {
-			continue
-		}
-		if row[at], ok = storedForm(ctx, k, v); !ok {
+		if !ok {
 			return nil, false
 		}
 	}
 	for i := range in.defaults {
 		var ok bool
 		d := &in.defaults[i]
-		if row[d.column], ok = storedForm(ctx, d.codec, d.value); !ok {
+		if row[d.column], ok = d.stored(ctx, now); !ok {
 			return nil, false
 		}
 	}
 	return row, true
+}
+
+// literal returns the value that an operand gives to the column of number i, which may be the AUTO_INCREMENT column; false
+// if the column would not store it unchanged.
+func (in *insertion) literal(ctx *gms.Context, i int, from operand, values []Value, auto bool) (any, bool) {
+	k := in.codecs[i]
+	v, ok := from.in(values)
+	v = forColumn(k, v)
+	if v.IsNull {
+		return nil, ok && (auto || k.Nullable)
+	}
+	if !ok || !takes(k, v) {
+		return nil, false
+	}
+	return storedForm(ctx, k, v)
 }
 
 // parents returns nil if all rows that new rows refer to exist. If one does not, go-mysql-server

@@ -55,7 +55,13 @@ type operand struct {
 	negative bool
 }
 
-const nullAt = -1
+// In place of a parameter's number, these say that the operand is NULL and, of an INSERT, the column's default
+// and the time of the statement.
+const (
+	nullAt    = -1
+	defaultAt = -2
+	nowAt     = -3
+)
 
 // in returns the operand's value among the values of the statement; false if the value cannot be
 // negated.
@@ -213,12 +219,39 @@ func (s *shape) tuples(rows sqlparser.InsertRows) bool {
 		}
 		s.rows[i] = make([]operand, len(tuple))
 		for at, e := range tuple {
-			if s.rows[i][at], ok = s.value(e); !ok {
+			if s.rows[i][at], ok = s.inserted(e); !ok {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// inserted returns the operand for a value of an INSERT: a literal, NULL, DEFAULT, NOW() or CURRENT_TIMESTAMP.
+func (s *shape) inserted(e sqlparser.Expr) (operand, bool) {
+	switch e := e.(type) {
+	case *sqlparser.Default:
+		return operand{at: defaultAt}, e.ColName == ""
+	case *sqlparser.FuncExpr:
+		s.values += len(e.Exprs) // the digits of CURRENT_TIMESTAMP are a literal
+		return operand{at: nowAt}, isNow(e)
+	}
+	return s.value(e)
+}
+
+// isNow reports whether a call is NOW() or another name of it; the parser writes CURRENT_TIMESTAMP with the digits that
+// it has after the second.
+func isNow(f *sqlparser.FuncExpr) bool {
+	if !f.Qualifier.IsEmpty() || f.Distinct || f.Over != nil {
+		return false
+	}
+	switch f.Name.Lowered() {
+	case "now":
+		return len(f.Exprs) == 0
+	case "current_timestamp", "localtime", "localtimestamp":
+		return sqlparser.String(f.Exprs) == "0"
+	}
+	return false
 }
 
 // from takes the table of a statement into the shape; false if there are several tables, or the
