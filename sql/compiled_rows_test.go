@@ -153,6 +153,7 @@ func TestCompiledInsertDefaults(t *testing.T) {
 	p.run("CREATE TABLE moment (id INT PRIMARY KEY, a DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP, b TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP, c DATETIME(3), d DATE)")
 	p.run("CREATE TABLE fine (id INT PRIMARY KEY, c DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3))")
 	p.run("CREATE TABLE kinds (id INT PRIMARY KEY, e ENUM('a', 'b') NOT NULL, x INT DEFAULT (1 + 1), v VARCHAR(30) DEFAULT (NOW()))")
+	p.run("CREATE TABLE touched (id INT PRIMARY KEY, n INT, made DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP, changed DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, seen DATETIME ON UPDATE CURRENT_TIMESTAMP)")
 	next := 0
 	insert := func(compiled bool, queries ...string) {
 		t.Helper()
@@ -171,10 +172,11 @@ func TestCompiledInsertDefaults(t *testing.T) {
 	for _, setting := range []string{"time_zone = '+00:00', timestamp = 1700000000.75", "time_zone = '-07:30'", "timestamp = 1720000000.25", "time_zone = 'Europe/Berlin'", "timestamp = 1729990800"} { // the last is told twice in Berlin
 		p.run("SET " + setting)
 		insert(true, "INSERT INTO moment (id) VALUES (#)", "INSERT INTO moment (id, a) VALUES (#, NOW()), (1#0000, DEFAULT), (2#0000, '2024-01-02 03:04:05')", "INSERT INTO moment VALUES (#, CURRENT_TIMESTAMP, now(), LOCALTIME, NULL)",
+			"INSERT INTO touched (id) VALUES (#)", "INSERT INTO touched (id, n) VALUES (#, 1), (1#0000, 2)", "INSERT INTO touched VALUES (#, 1, NOW(), DEFAULT, NULL)", "INSERT INTO touched (id, changed, seen) VALUES (#, '2024-01-02 03:04:05', NOW())",
 			"INSERT INTO moment (id, b, c) VALUES (#, CURRENT_TIMESTAMP(), LOCALTIMESTAMP())", "INSERT INTO moment (id, b) VALUES (#, NULL)", "INSERT INTO fine VALUES (#, NOW())")
 		insert(false, "INSERT INTO moment (id, c) VALUES (#, NOW(3))", "INSERT INTO moment (id, a) VALUES (#, SYSDATE())", "INSERT INTO moment (id, d) VALUES (#, NOW())", "INSERT INTO moment (id, a) VALUES (#, NULL)", "INSERT INTO fine (id) VALUES (#)", "INSERT INTO kinds (id, x) VALUES (#, NOW())",
 			"INSERT INTO kinds (id, e) VALUES (#, 'a')", "INSERT INTO kinds (id, e, x, v) VALUES (#, 'a', 1, DEFAULT)", "INSERT INTO kinds (id, e, x, v) VALUES (#, DEFAULT, 1, 'v')", "INSERT INTO kinds (id, e, x, v) VALUES (#, 'b', 1, UTC_TIMESTAMP())")
-		p.same("moment", "fine", "kinds")
+		p.same("moment", "touched", "fine", "kinds")
 	}
 	p.same("s")
 	p.run("SET time_zone = DEFAULT, timestamp = DEFAULT")

@@ -1,6 +1,8 @@
 package fast
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -72,8 +74,13 @@ func (ch *change) sets(column int) bool {
 
 // plainTable reports whether changing a row has no further effects, foreign keys aside.
 func plainTable(info *store.TableInfo) bool {
+	return plainInserts(info) && !slices.ContainsFunc(info.Columns, func(c catalog.Column) bool { return c.OnUpdate != "" })
+}
+
+// plainInserts reports whether inserting a row has no further effects, foreign keys aside.
+func plainInserts(info *store.TableInfo) bool {
 	for _, c := range info.Columns {
-		if c.OnUpdate != "" || c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
+		if c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
 			return false
 		}
 	}

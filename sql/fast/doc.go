@@ -1,5 +1,5 @@
 // Package fast runs the statements that dominate OLTP without go-mysql-server: lookups of a key or
-// of a list of keys, ranges, joins by keys, and changes of single rows.
+// of a list of keys, ranges, joins by keys, changes of single rows, and INSERTs of literals.
 //
 // All statements that differ only in their literals share a Compiled. go-mysql-server has planned
 // it once; it then runs directly on the index of that plan. If a statement is not clearly covered

@@ -30,7 +30,7 @@ type insertion struct {
 
 // newInsertion returns the insertion for a shape; false if it is left to go-mysql-server.
 func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
-	if !plainTable(info) {
+	if !plainInserts(info) {
 		return nil, false
 	}
 	into := s.into
