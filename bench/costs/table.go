@@ -21,7 +21,7 @@ var table = []Cost{
 		Name: "buckets: headers checked, pairs found and copied",
 		Why:  "tags and keys are compared, versions checked before and after",
 		own: []string{
-			"index/hash.", "region.(*Pair).", "region.(*View).", "region.View.", "txn/worker.Operation.Look", "txn/worker.Operation.LookPair", "txn.(*Tx).LookPair", "txn.(*Tx).PeekPair",
+			"index/hash.", "txn/lookup.", "region.(*Pair).", "region.(*View).", "region.View.", "txn/worker.Operation.Look", "txn/worker.Operation.LookPair", "txn.(*Tx).LookPair", "txn.(*Tx).PeekPair",
 		},
 	},
 	{

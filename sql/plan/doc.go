@@ -1,5 +1,5 @@
-// Package plan makes plans of statements over one table, of joins, and of SELECTs without a table. It
-// replaces go-mysql-server's analyzer for the statements that it understands; go-mysql-server still
+// Package plan makes plans of statements over one table, of joins, of SELECTs without a table, and of
+// derived tables and UNIONs of these. It replaces go-mysql-server's analyzer for the statements that it understands; go-mysql-server still
 // parses them and resolves their names.
 //
 //	text with parameters ── go-mysql-server ──► resolved tree ──► Build ──► nodes ──► rewrites ──► Query
