@@ -199,6 +199,8 @@ func (b *builder) known(e gms.Expression) (err error) {
 			err = refused("a comparison of bytes")
 		case isMixedTimes(b.ctx, e):
 			err = refused("a comparison of times with numbers")
+		case isListOfJSON(b.ctx, e):
+			err = refused("a comparison of JSON with several values")
 		case isMixedNumbers(b.ctx, e):
 			err = refused("a comparison of doubles with decimals")
 		}
@@ -245,6 +247,16 @@ func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
 	return doubles && decimals
 }
 
+// isListOfJSON reports whether an expression is BETWEEN or IN, and compares JSON, which go-mysql-server does as texts
+// unless it has planned the expression.
+func isListOfJSON(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case *expression.Between, *expression.InTuple:
+		return slices.ContainsFunc(operands(e), func(c gms.Expression) bool { return types.IsJSON(c.Type(ctx)) })
+	}
+	return false
+}
+
 // hasDrawnPattern reports whether an expression is a LIKE whose pattern differs from one execution to the
 // next: go-mysql-server keeps the first.
 func hasDrawnPattern(ctx *gms.Context, e gms.Expression) bool {
@@ -282,21 +294,23 @@ func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
 	return has
 }
 
-// isMixedTimes reports whether an expression compares times with numbers, or with texts that are computed, of which the
-// statement gives some: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
+// isMixedTimes reports whether an expression compares times of day with dates, or times with numbers, or with texts that are
+// computed, of which the statement gives some: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
 func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between, *expression.InTuple:
 	default:
 		return false
 	}
-	areTimes, areOthers := false, false
+	areTimes, areSpans, areOthers := false, false, false
 	var texts []*Parameter
 	for _, c := range operands(e) {
 		t, given := c.Type(ctx), parametersOf(ctx, c)
 		p, isParameter := c.(*Parameter)
 		switch {
-		case types.IsTime(t) || types.IsTimespan(t):
+		case types.IsTimespan(t):
+			areSpans = true
+		case types.IsTime(t):
 			areTimes = true
 		case isParameter && types.IsTextOnly(t):
 			texts = append(texts, p)
@@ -304,6 +318,10 @@ func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 			areOthers = true
 		}
 	}
+	if areTimes && areSpans {
+		return true // a TIME is one of the present day, or none
+	}
+	areTimes = areTimes || areSpans
 	for _, p := range texts {
 		p.isTime = p.isTime || areTimes
 	}
