@@ -2,6 +2,8 @@ package sql
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"math"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -92,12 +94,13 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		}
 	case *plan.JoinNode:
 		s.noteJoin(ctx, n)
-	case *plan.CachedResults, *plan.HashLookup:
-		rows, err := b.ordinary(ctx, s, n, row)
-		if err != nil || plan.IsEmptyIter(rows) {
-			return rows, err
+	case *plan.HashLookup:
+		if err := b.fill(ctx, s, n, row); err != nil {
+			return nil, err
 		}
-		return &store.WantedIter{RowIter: rows}, nil
+		return b.kept(ctx, s, n, row)
+	case *plan.CachedResults:
+		return b.kept(ctx, s, n, row)
 	case *plan.GroupBy:
 		return b.executor(s).GroupBy(ctx, n, row)
 	case *plan.Distinct:
@@ -297,6 +300,34 @@ func preparable(ctx *gms.Context, n *plan.PrepareQuery) error {
 		return myerr.NotPreparable.New()
 	}
 	return nil
+}
+
+// kept executes a node that keeps its rows.
+func (b *builder) kept(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	rows, err := b.ordinary(ctx, s, n, row)
+	if err != nil || plan.IsEmptyIter(rows) {
+		return rows, err
+	}
+	return &store.WantedIter{RowIter: rows}, nil
+}
+
+// fill fills the hash table of a join that may not read its right side to the end, because one row is enough:
+// go-mysql-server keeps what has been read to the end only.
+func (b *builder) fill(ctx *gms.Context, s *Session, h *plan.HashLookup, row gms.Row) error {
+	if h.Lookup != nil || !h.JoinType.IsPartial() {
+		return nil
+	}
+	rows, err := b.kept(ctx, s, h, row)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = rows.Next(ctx)
+	}
+	if err != io.EOF {
+		return errors.Join(err, rows.Close(ctx))
+	}
+	return rows.Close(ctx)
 }
 
 // ordinary makes go-mysql-server execute a node. go-mysql-server calls the builder again for the

@@ -37,8 +37,11 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 				return n, transform.SameTree, err
 			}
 		}
+		if out, unmarked, err = transform.Node(ctx, out, hashExists); err != nil {
+			return n, transform.SameTree, err
+		}
 		hashed, unchanged, err := transform.Node(ctx, out, hashByWeights)
-		return hashed, same && unchanged, err
+		return hashed, same && unmarked && unchanged, err
 	}
 }
 

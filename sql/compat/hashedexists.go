@@ -1,0 +1,105 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// IN (SELECT ...) and EXISTS become joins that ask whether the right side has a row. Where no index leads
+// to it, go-mysql-server computes the right side again for each row of the left: it has hash joins for
+// joins that return the rows of both sides only.
+
+// hashExists makes a join that asks for rows of its right side find them in a hash table.
+func hashExists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	j, ok := n.(*plan.JoinNode)
+	if !ok || j.Filter == nil || !asksForRows(j.Op) || !isIndependent(ctx, j.Right()) {
+		return n, transform.SameTree, nil
+	}
+	left, right := tablesOf(j.Left()), tablesOf(j.Right())
+	var probe, entry expression.Tuple
+	for _, e := range expression.SplitConjunction(ctx, j.Filter) {
+		equal, ok := e.(*expression.Equals)
+		if !ok {
+			continue
+		}
+		a, b := equal.Left(), equal.Right()
+		if isOf(a, right) && isOf(b, left) {
+			a, b = b, a
+		}
+		if isOf(a, left) && isOf(b, right) && hashAlike(ctx, a, b) {
+			probe, entry = append(probe, a), append(entry, b)
+		}
+	}
+	if len(probe) == 0 {
+		return n, transform.SameTree, nil
+	}
+	op := j.Op.AsHash()
+	return plan.NewJoin(j.Left(), plan.NewHashLookup(ctx, j.Right(), entry, probe, op), op, j.Filter), transform.NewTree, nil
+}
+
+// asksForRows reports whether a join returns the rows of its left side for which the right one has a row, or none,
+// where a condition that is NULL is as one that is false. NOT IN is another case: with a NULL it returns no row.
+func asksForRows(op plan.JoinType) bool {
+	return op == plan.JoinTypeSemi || op == plan.JoinTypeAntiIncludeNulls
+}
+
+// isIndependent reports whether a node has the same rows however often it is executed for the rows of another: it uses
+// no columns but its own, and nothing that is set while the statement runs.
+func isIndependent(ctx *gms.Context, n gms.Node) bool {
+	own, is := tablesOf(n), true
+	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.RecursiveTable, *plan.RecursiveCte, *plan.JSONTable:
+			is = false
+		case *plan.SubqueryAlias:
+			is = is && !n.OuterScopeVisibility && !n.IsLateral
+		}
+		if x, ok := n.(gms.Expressioner); ok {
+			for _, e := range x.Expressions() {
+				is = is && isOwn(ctx, e, own)
+			}
+		}
+		return is
+	})
+	return is
+}
+
+// isOwn reports whether an expression uses only columns of some tables, and those that are computed from them.
+func isOwn(ctx *gms.Context, e gms.Expression, own map[gms.TableId]bool) bool {
+	is := true
+	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *expression.GetField:
+			is = is && (e.TableId() == 0 || own[e.TableId()])
+		case *plan.Subquery, *expression.ProcedureParam, *expression.UserVar:
+			is = false
+		case gms.NonDeterministicExpression:
+			is = is && !e.IsNonDeterministic()
+		}
+		return is
+	})
+	return is
+}
+
+// isOf reports whether an expression is a column of one of the tables.
+func isOf(e gms.Expression, tables map[gms.TableId]bool) bool {
+	c, ok := e.(*expression.GetField)
+	return ok && tables[c.TableId()]
+}
+
+// hashAlike reports whether values of both columns that are equal are so in a hash table, too.
+func hashAlike(ctx *gms.Context, a, b gms.Expression) bool {
+	of, other := a.Type(ctx), b.Type(ctx)
+	if types.IsInteger(of) && types.IsInteger(other) {
+		return true
+	}
+	if types.IsTextOnly(of) && types.IsTextOnly(other) {
+		of, aIsText := collatedText(ctx, a)
+		other, bIsText := collatedText(ctx, b)
+		return aIsText && bIsText && of == other
+	}
+	return of.Equals(other) && (types.IsDecimal(of) || types.IsDatetimeType(of))
+}
