@@ -49,7 +49,8 @@ func asksForRows(op plan.JoinType) bool {
 // isIndependent reports whether a node has the same rows however often it is executed for the rows of another: it uses
 // no columns but its own, and nothing that is set while the statement runs.
 func isIndependent(ctx *gms.Context, n gms.Node) bool {
-	own, is := tablesOf(n), true
+	own, is := ownColumns{tablesOf(n), make(map[gms.ColumnId]bool)}, true
+	own.note(ctx, n)
 	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
 		case *plan.RecursiveTable, *plan.RecursiveCte, *plan.JSONTable:
@@ -67,13 +68,44 @@ func isIndependent(ctx *gms.Context, n gms.Node) bool {
 	return is
 }
 
-// isOwn reports whether an expression uses only columns of some tables, and those that are computed from them.
-func isOwn(ctx *gms.Context, e gms.Expression, own map[gms.TableId]bool) bool {
+// ownColumns are the columns of some tables, and those that are computed from them.
+type ownColumns struct {
+	tables   map[gms.TableId]bool
+	computed map[gms.ColumnId]bool
+}
+
+// note notes the columns that are computed in a node: only those of tables have the id of a table.
+func (own ownColumns) note(ctx *gms.Context, n gms.Node) {
+	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
+		if x, ok := n.(gms.Expressioner); ok {
+			for _, e := range x.Expressions() {
+				gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+					if _, isColumn := e.(*expression.GetField); isColumn {
+						return false
+					}
+					if e, ok := e.(gms.IdExpression); ok && e.Id() != 0 {
+						own.computed[e.Id()] = true
+					}
+					return true
+				})
+			}
+		}
+		return true
+	})
+}
+
+// has reports whether a column is one of them.
+func (own ownColumns) has(f *expression.GetField) bool {
+	return own.tables[f.TableId()] || own.computed[f.Id()]
+}
+
+// isOwn reports whether an expression uses no other columns than these.
+func isOwn(ctx *gms.Context, e gms.Expression, own ownColumns) bool {
 	is := true
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		switch e := e.(type) {
 		case *expression.GetField:
-			is = is && (e.TableId() == 0 || own[e.TableId()])
+			is = is && own.has(e)
 		case *plan.Subquery, *expression.ProcedureParam, *expression.UserVar:
 			is = false
 		case gms.NonDeterministicExpression:
