@@ -41,7 +41,6 @@ const (
 	charFunction = "defect: CHAR USING of several bytes"
 	binaryLike   = "defect: LIKE BINARY of an expression ignores case"
 	zoneGaps     = "defect: CONVERT_TZ of an hour that a zone has twice, or does not have"
-	typeOfCase   = "defect: LEAST, GREATEST and COALESCE of a DATETIME(6) are texts"
 	renameCase   = "defect: a column cannot be renamed to its own name in other case"
 	doubleRows   = "defect: EXISTS over joins within an OR gives a row twice"
 )
@@ -75,8 +74,6 @@ var differences = []difference{
 	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionWithTimeZoneTests.test_trunc_ambiguous_and_invalid_times", zoneGaps},
 	{"Django", "db_functions.comparison.test_collate.CollateTests.test_collate_filter_ci", oursToo},
 	{"Django", "db_functions.comparison.test_collate.CollateTests.test_language_collation_order_by", oursToo},
-	{"Django", "db_functions.comparison.test_greatest.GreatestTests.test_coalesce_workaround_mysql", typeOfCase},
-	{"Django", "db_functions.comparison.test_least.LeastTests.test_coalesce_workaround_mysql", typeOfCase},
 	{"Django", "expressions_window.tests.WindowFunctionTests.test_cume_dist", noFunction},
 	{"Django", "expressions_window.tests.WindowFunctionTests.test_nth_returns_null", noFunction},
 	{"Django", "expressions_window.tests.WindowFunctionTests.test_nthvalue", noFunction},

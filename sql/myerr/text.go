@@ -4,7 +4,7 @@ import "regexp"
 
 // packages are the package names that errors of this program begin with. The server's log keeps
 // them; they are removed from errors that clients see.
-const packages = `btree|call|catalog|cluster|compat|data|exec|farm|farmsql|hash|index|join|kv|lease|membership|myerr|nvram|peerport|plan|rdma|record|recovery|region|ring|row|shm|sql|tcp|transactions|txn|verbs|wire`
+const packages = `btree|call|catalog|cluster|compat|data|exec|farm|farmsql|hash|index|join|kv|lease|lookup|membership|myerr|nvram|peerport|plan|rdma|record|recovery|region|ring|row|shm|sql|tcp|transactions|txn|verbs|wire`
 
 var (
 	leadingPackages = regexp.MustCompile(`^(?:(?:` + packages + `): )+`)
