@@ -338,6 +338,17 @@ func TestEngineRandomJoins(t *testing.T) {
 	})
 }
 
+// SELECT EXISTS of random joins returns the same by our plans as by go-mysql-server's.
+func TestEngineRandomExists(t *testing.T) {
+	testRandom(t, 40, 6, func(r randomSQL, p *pair) {
+		query, _ := r.join()
+		query = "SELECT EXISTS(" + query + ") AS found"
+		p.both(query, true)
+		p.both(query, true)
+		p.both(r.redrawn(query), true)
+	})
+}
+
 // testRandom runs a number of random tests for each of several seeds. At least one of so many statements
 // must run by our plans.
 func testRandom(t *testing.T, tests, oneOf int, test func(randomSQL, *pair)) {

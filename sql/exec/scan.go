@@ -106,10 +106,14 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	if reverse {
 		slices.Reverse(ranges)
 	}
+	wanted := r.wanted(n.Wants)
+	if n.End {
+		wanted = 1
+	}
 	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
 	return t.Rows(r.s, r.tr, &store.Scan{
 		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes,
-		First:  int(min(r.wanted(n.Wants), math.MaxInt32)) % math.MaxInt32,
+		First:  int(min(wanted, math.MaxInt32)) % math.MaxInt32,
 		Passes: passing(passes),
 	}), nil
 }

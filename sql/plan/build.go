@@ -220,6 +220,9 @@ func (b *builder) having(n *gmsplan.Having) (Node, scope, error) {
 }
 
 func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
+	if q := existsOf(n); q != nil {
+		return b.exists(n, q)
+	}
 	child, s, err := b.node(n.Child)
 	if err != nil {
 		return nil, scope{}, err

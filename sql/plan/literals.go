@@ -106,7 +106,11 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 		}
 		l.locks = l.locks || s.Lock != nil && s.Lock.Type != ""
 		maps.Copy(l.named, names(s.SelectExprs))
-		return l.withs(s.With) && l.clauses(s.From, s.Where, s.Limit)
+		if !l.withs(s.With) {
+			return false
+		}
+		l.existsLiterals(s.SelectExprs, s.Lock)
+		return l.clauses(s.From, s.Where, s.Limit)
 	}
 	return false
 }
@@ -255,6 +259,7 @@ func (l *Literals) subquery(q *sqlparser.Subquery) {
 	if s.Where != nil {
 		l.condition(s.Where.Expr)
 	}
+	l.limit(s.Limit)
 }
 
 func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {

@@ -33,6 +33,9 @@ func wantFirst(n Node, l *Limit) {
 	case *Union:
 		wantFirst(n.First, l)
 		wantFirst(n.Second, l)
+	case *Exists:
+		wantFirst(n.Child, nil)
+		wantOne(n.Child)
 	case *Sort:
 		n.Wants = l
 		wantFirst(n.Child, nil)
@@ -64,6 +67,8 @@ func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 			return err
 		}
 		return findAccess(ctx, n.Second, nil)
+	case *Exists:
+		return findAccess(ctx, n.Child, nil)
 	case *Filter:
 		return findAccess(ctx, n.Child, nil)
 	case *Distinct:

@@ -17,6 +17,8 @@ func prune(ctx *gms.Context, n Node) error {
 			n = x.Child
 		case *Distinct:
 			n = x.Child
+		case *Exists:
+			n, users = x.Child, nil
 		case *Sort:
 			n, users = x.Child, append(users, x)
 		case *Filter:

@@ -17,6 +17,8 @@ func numberSources(n Node, next int) int {
 		return numberSources(n.Second, numberSources(n.First, next))
 	case *Derived:
 		return numberSources(n.Child, next)
+	case *Exists:
+		return numberSources(n.Child, next)
 	case *Limit:
 		return numberSources(n.Child, next)
 	case *Distinct:

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/compat"
+)
+
+// Exists returns a single row, whose only column says whether a node has rows: SELECT EXISTS(...).
+type Exists struct{ Child Node }
+
+func (e *Exists) describe(b *strings.Builder, depth int) {
+	line(b, depth, "exists")
+	e.Child.describe(b, depth+1)
+}
+
+// existsOf returns the subquery of a SELECT EXISTS(...) that has no tables of its own; nil if a
+// projection is something else.
+func existsOf(n *gmsplan.Project) *gmsplan.Subquery {
+	from := n.Child
+	if p, ok := from.(*gmsplan.Project); ok { // computes the column for ORDER BY and HAVING
+		from = p.Child
+	}
+	t, ok := from.(*gmsplan.ResolvedTable)
+	if !ok || !gmsplan.IsDualTable(t) || len(n.Projections) != 1 {
+		return nil
+	}
+	e := n.Projections[0]
+	if a, ok := e.(*expression.Alias); ok {
+		e = a.Child
+	}
+	if x, ok := e.(*gmsplan.ExistsSubquery); ok {
+		return x.Query
+	}
+	return nil
+}
+
+// exists returns the plan of a projection that is SELECT EXISTS(...).
+func (b *builder) exists(n *gmsplan.Project, q *gmsplan.Subquery) (Node, scope, error) {
+	root, _, err := compat.ComparedRows(b.ctx, nil, q.Query, nil, nil, nil)
+	if err != nil {
+		return nil, scope{}, err
+	}
+	child, _, err := b.node(root)
+	return &Exists{child}, ids(n.Projections), err
+}
+
+// wantOne tells a scan that its first row is all that is wanted, where nothing above the scan decides
+// which rows there are.
+func wantOne(n Node) {
+	switch n := n.(type) {
+	case *Project:
+		wantOne(n.Child)
+	case *Scan:
+		n.End = true
+	}
+}
+
+// existsLiterals takes the literals and the tables of SELECT EXISTS(...) AS name. Without the name they
+// are a part of the column's, and fixed.
+func (l *Literals) existsLiterals(list sqlparser.SelectExprs, lock *sqlparser.Lock) {
+	if len(list) != 1 || lock != nil && lock.Type != "" {
+		return
+	}
+	a, ok := list[0].(*sqlparser.AliasedExpr)
+	if !ok || a.As.IsEmpty() {
+		return
+	}
+	if e, ok := a.Expr.(*sqlparser.ExistsExpr); ok {
+		l.subquery(e.Subquery)
+	}
+}
