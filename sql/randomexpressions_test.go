@@ -127,6 +127,7 @@ func TestComputedPlans(t *testing.T) {
 		"SELECT COUNT(DISTINCT s), COUNT(DISTINCT n) FROM t WHERE id > %d":                                                                 true,
 		"SELECT id FROM t WHERE at >= MAKETIME(%d, 0, 0)":                                                                                  false, // a time of day is one of no day
 		"SELECT id FROM t WHERE doc BETWEEN 'A' AND '%d'":                                                                                  false,
+		"SELECT id FROM t WHERE at > SIGN(0) OR id = %d":                                                                                   false, // a number that is a time
 		"SELECT id FROM t WHERE doc IN ('A', '%d')":                                                                                        false,
 	} {
 		var got bool

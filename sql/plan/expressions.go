@@ -199,8 +199,8 @@ func (b *builder) known(e gms.Expression) (err error) {
 			err = refused("a comparison of bytes")
 		case isMixedTimes(b.ctx, e):
 			err = refused("a comparison of times with numbers")
-		case isListOfJSON(b.ctx, e):
-			err = refused("a comparison of JSON with several values")
+		case isListOfOthers(b.ctx, e):
+			err = refused("a comparison of JSON, an ENUM or a SET with several values")
 		case isMixedNumbers(b.ctx, e):
 			err = refused("a comparison of doubles with decimals")
 		}
@@ -247,12 +247,15 @@ func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
 	return doubles && decimals
 }
 
-// isListOfJSON reports whether an expression is BETWEEN or IN, and compares JSON, which go-mysql-server does as texts
-// unless it has planned the expression.
-func isListOfJSON(ctx *gms.Context, e gms.Expression) bool {
+// isListOfOthers reports whether an expression is BETWEEN or IN, and compares JSON, an ENUM or a SET, which go-mysql-server
+// does as texts, or as numbers, unless it has planned the expression.
+func isListOfOthers(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case *expression.Between, *expression.InTuple:
-		return slices.ContainsFunc(operands(e), func(c gms.Expression) bool { return types.IsJSON(c.Type(ctx)) })
+		return slices.ContainsFunc(operands(e), func(c gms.Expression) bool {
+			t := c.Type(ctx)
+			return types.IsJSON(t) || types.IsEnum(t) || types.IsSet(t)
+		})
 	}
 	return false
 }
@@ -295,7 +298,7 @@ func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
 }
 
 // isMixedTimes reports whether an expression compares times of day with dates, or times with numbers, or with texts that are
-// computed, of which the statement gives some: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
+// computed of values that the statement gives: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
 func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between, *expression.InTuple:
@@ -326,7 +329,7 @@ func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 		p.isTime = p.isTime || areTimes
 	}
 	_, isList := e.(*expression.InTuple) // which has not been planned before
-	return areTimes && (areOthers && len(parametersOf(ctx, e)) > 0 || isList)
+	return areTimes && (areOthers || isList)
 }
 
 // operands returns what an expression compares: those of a list are among them.

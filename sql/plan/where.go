@@ -25,25 +25,31 @@ func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
 		if f, ok := e.Child.(*expression.GetField); ok && s.place(f) >= 0 {
 			return IsNull{Column: s.place(f)}, nil
 		}
-	case *expression.Between:
-		if c, ok := b.between(e, s); ok {
-			return c, nil
-		}
-	case *expression.InTuple:
-		if c, ok := b.in(e, s); ok {
-			return c, nil
-		}
-	case *expression.Like:
-		if c, ok := b.like(e, s); ok {
-			return c, nil
-		}
-	case expression.Comparer:
-		if c, ok := b.compare(e, s); ok {
-			return c, nil
-		}
 	}
+	before := *b
+	if c, ok := b.comparison(e, s); ok {
+		return c, nil
+	}
+	// What was noted for the operands that were taken would be evaluated for nothing.
+	b.bound, b.computed, b.shared = before.bound, before.computed, before.shared
 	x, err := b.expression(e, s)
 	return Other{x}, err
+}
+
+// comparison returns the condition that a comparison of columns with parameters is; false if an
+// expression is none.
+func (b *builder) comparison(e gms.Expression, s scope) (Condition, bool) {
+	switch e := e.(type) {
+	case *expression.Between:
+		return b.between(e, s)
+	case *expression.InTuple:
+		return b.in(e, s)
+	case *expression.Like:
+		return b.like(e, s)
+	case expression.Comparer:
+		return b.compare(e, s)
+	}
+	return nil, false
 }
 
 func (b *builder) conditions(s scope, all ...gms.Expression) ([]Condition, error) {
