@@ -20,13 +20,14 @@ const (
 
 // A worker posts operations of machine 0.
 type worker struct {
-	q    rdma.Queue
-	bell chan struct{} // holds a sign that the bell has rung
-	cs   [64]rdma.Completion
+	q        rdma.Queue
+	bell     chan struct{} // holds a sign that the bell has rung
+	patience time.Duration
+	cs       [64]rdma.Completion
 }
 
 func newWorker(nic rdma.NIC, number int) (*worker, error) {
-	w := &worker{bell: make(chan struct{}, 1)}
+	w := &worker{bell: make(chan struct{}, 1), patience: patience}
 	var err error
 	w.q, err = nic.Open(number, w.ring)
 	return w, err
@@ -39,7 +40,12 @@ func (w *worker) ring() {
 	}
 }
 
-var errSilent = errors.New("nothing has come")
+var (
+	// errSilent means that the network has lost an operation: there is no completion, nor an error.
+	errSilent = errors.New("nothing has come, nor is it there without a bell")
+	// errUnrung means that the provider has lost a wake-up: a program that sleeps would sleep for ever.
+	errUnrung = errors.New("it has come, but the bell has not rung")
+)
 
 // await waits until something has come.
 func (w *worker) await(hasCome func() (bool, error)) error {
@@ -54,10 +60,24 @@ func (w *worker) await(hasCome func() (bool, error)) error {
 		select {
 		case <-w.bell:
 			looked = 0
-		case <-time.After(patience):
-			return errSilent
+		case <-time.After(w.patience):
+			if len(w.bell) == 0 {
+				return w.whySilent(hasCome)
+			}
 		}
 	}
+}
+
+// whySilent tells a lost wake-up from a lost operation: it looks once more for what no bell has told of.
+func (w *worker) whySilent(hasCome func() (bool, error)) error {
+	is, err := hasCome()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errUnrung, err)
+	case is:
+		return errUnrung
+	}
+	return errSilent
 }
 
 // A load is how a worker posts operations.
