@@ -469,7 +469,7 @@ func (f *Folder) flushLocked() error {
 
 // reserve reserves storage for n bytes at off.
 func (f *mapped) reserve(off, n int64) error {
-	err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n)
+	err := uninterrupted(func() error { return unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n) })
 	switch {
 	case err == nil, errors.Is(err, unix.EOPNOTSUPP): // some file systems cannot reserve: stores may fault, as without Reserve
 		f.watch.look()
@@ -478,4 +478,13 @@ func (f *mapped) reserve(off, n int64) error {
 		return fmt.Errorf("%w for %s", ErrNoSpace, f.file.Name())
 	}
 	return fmt.Errorf("nvram: reserve space for %s: %w", f.file.Name(), err)
+}
+
+// uninterrupted repeats a system call that a signal has ended: the runtime sends itself signals, and reserving much memory takes long.
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
