@@ -28,6 +28,9 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
 		nameOrdinals(stmt)
 	}
+	if ContainsFold(query, "order") && (ContainsFold(query, "union") || ContainsFold(query, "intersect") || ContainsFold(query, "except")) {
+		nameConstants(stmt)
+	}
 	aggregates := ContainsFold(query, "sum") || ContainsFold(query, "avg") || ContainsFold(query, "std") || ContainsFold(query, "var")
 	groups := ContainsFold(query, "group_concat")
 	decimals := runsNow(stmt) && containsDecimal(query)

@@ -52,3 +52,56 @@ func numbered(s *sqlparser.Select, e sqlparser.Expr) sqlparser.Expr {
 	}
 	return column.Expr
 }
+
+// nameConstants gives the columns without names of tables, in the first SELECT of a UNION with ORDER BY,
+// the names that they have in its result as aliases: go-mysql-server would sort the rows of
+// SELECT 1 UNION SELECT 2 ORDER BY 1 by the constant, and not by the union's column.
+func nameConstants(stmt sqlparser.Statement) {
+	if stmt == nil {
+		return
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		u, ok := n.(*sqlparser.SetOp)
+		if !ok || len(u.OrderBy) == 0 {
+			return true, nil
+		}
+		if s := firstSelect(u); s != nil {
+			for _, e := range s.SelectExprs {
+				a, ok := e.(*sqlparser.AliasedExpr)
+				if ok && a.As.IsEmpty() && a.InputExpression != "" && !hasColumn(a.Expr) {
+					a.As = sqlparser.NewColIdent(a.InputExpression)
+				}
+			}
+		}
+		return true, nil
+	}, stmt)
+}
+
+// firstSelect returns the first SELECT of a UNION; nil if it begins with something else.
+func firstSelect(s sqlparser.SelectStatement) *sqlparser.Select {
+	for {
+		switch first := s.(type) {
+		case *sqlparser.Select:
+			return first
+		case *sqlparser.SetOp:
+			s = first.Left
+		case *sqlparser.ParenSelect:
+			s = first.Select
+		default:
+			return nil
+		}
+	}
+}
+
+// hasColumn reports whether an expression names a column.
+func hasColumn(e sqlparser.Expr) bool {
+	found := false
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		_, isColumn := n.(*sqlparser.ColName)
+		found = found || isColumn
+		return !found, nil
+	}, e)
+	return found
+}

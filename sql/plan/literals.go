@@ -137,12 +137,12 @@ func (l *Literals) withs(w *sqlparser.With) bool {
 	return true
 }
 
-// names returns the literals in columns without an alias.
+// names returns the literals in columns without an alias, or with one that compat gave them.
 func names(list sqlparser.SelectExprs) map[int]bool {
 	named := make(map[int]bool)
 	for _, e := range list {
 		a, ok := e.(*sqlparser.AliasedExpr)
-		if !ok || !a.As.IsEmpty() {
+		if !ok || !a.As.IsEmpty() && a.As.String() != a.InputExpression {
 			continue
 		}
 		// The visitor never fails, so neither does Walk.
