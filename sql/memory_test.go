@@ -86,6 +86,26 @@ func TestStatementMemory(t *testing.T) {
 	}
 }
 
+// A DELETE of two tables keeps the rows of the join for the second, which are many more than it reads.
+func TestStatementMemoryOfJoins(t *testing.T) {
+	m := boundedMemory(11<<20, math.MaxInt64) // the statement needs less than 10 MiB besides
+	c := openBounded(t, m)
+	c.exec("CREATE TABLE n (v INT)")
+	c.exec("INSERT INTO n SELECT id FROM t WHERE id < 300")
+	c.s.Settle()
+	_, _, err := c.run("DELETE a, b FROM n a JOIN n b")
+	if e := myerr.Of(err); e == nil || e.Num != myerr.StatementMemory.Number {
+		t.Errorf("%.200v, want %d", err, myerr.StatementMemory.Number)
+	}
+	c.s.Settle()
+	if n := m.Used(); n != 0 {
+		t.Errorf("%d bytes are still held", n)
+	}
+	if rows := c.exec("SELECT COUNT(*) FROM n"); fmt.Sprint(rows) != "[[300]]" {
+		t.Errorf("%v rows are left", rows)
+	}
+}
+
 // Memory that is held only for a while is given back, and small statements are not refused.
 func TestStatementMemoryComesBack(t *testing.T) {
 	m := boundedMemory(24<<20, math.MaxInt64)

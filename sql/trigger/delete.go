@@ -100,7 +100,7 @@ func (s *separated) BuildRowIter(ctx *gms.Context, b gms.NodeExecBuilder, row gm
 	if err != nil {
 		return nil, err
 	}
-	return &separatedIter{newRowsOf(&innerIter{rows, len(columns)}, tables)}, nil
+	return &separatedIter{newRowsOf(ctx, &innerIter{rows, len(columns)}, tables)}, nil
 }
 
 // A separatedIter returns the rows of a separated.

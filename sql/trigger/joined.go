@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A section is where the columns of a table are in the rows of a join.
@@ -57,12 +58,13 @@ type rowsOf struct {
 	at     int // the table whose rows are being returned
 	seen   []*compat.RowSet
 	later  [][]gms.Row // by table: what the join has returned while at was 0
+	held   *held
 }
 
-func newRowsOf(rows gms.RowIter, tables []section) *rowsOf {
-	r := &rowsOf{rows: rows, tables: tables, later: make([][]gms.Row, len(tables))}
+func newRowsOf(ctx *gms.Context, rows gms.RowIter, tables []section) *rowsOf {
+	r := &rowsOf{rows: rows, tables: tables, later: make([][]gms.Row, len(tables)), held: &held{Holding: store.HoldingOf(ctx)}}
 	for _, t := range tables {
-		r.seen = append(r.seen, compat.NewRowSet(nil, t.columns))
+		r.seen = append(r.seen, compat.NewRowSet(r.held, t.columns))
 	}
 	return r
 }
@@ -96,6 +98,7 @@ func (r *rowsOf) Next(ctx *gms.Context) (table int, row gms.Row, err error) {
 // keep keeps a row for the tables whose row it has first, and reports whether it is one for the first
 // table.
 func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isFirst bool, err error) {
+	isKept := false
 	for i := range r.tables {
 		t := &r.tables[i]
 		if t.isMissing(row) {
@@ -112,14 +115,18 @@ func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isFirst bool, err error) {
 		case i == 0:
 			isFirst = true
 		default:
-			r.later[i] = append(r.later[i], row)
+			r.later[i], isKept = append(r.later[i], row), true
 		}
 	}
-	return isFirst, nil
+	if isKept {
+		err = r.held.Take(store.RowMemory(row))
+	}
+	return isFirst, err
 }
 
 // Close closes the rows of the join.
 func (r *rowsOf) Close(ctx *gms.Context) error {
 	r.later = nil
+	r.held.free()
 	return r.rows.Close(ctx)
 }

@@ -23,7 +23,7 @@ func (u *updates) BuildRowIter(ctx *gms.Context, b gms.NodeExecBuilder, row gms.
 	}
 	i := &updatesIter{RowIter: rows, tables: tables, width: len(u.Schema(ctx))}
 	if u.isJoin {
-		i.joined, i.rows = newRowsOf(rows, sections(tables)), repeated(tables)
+		i.joined, i.rows = newRowsOf(ctx, rows, sections(tables)), repeated(tables)
 	}
 	return i, nil
 }
