@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
@@ -316,10 +317,19 @@ func (c *client) die(o history.Object, tomb region.Ptr) error {
 	return err
 }
 
+// tableFor returns the handle by which transactions look up a key: for one half of the keys the key's owner
+// answers what one READ does not.
+func (c *client) tableFor(i int) *hash.Table {
+	if i%2 == 1 {
+		return c.twoSided
+	}
+	return c.table
+}
+
 // onHash reads a key of the hash table and, if write is set, inserts, replaces or deletes it.
 func (c *client) onHash(i int, write bool) error {
-	o, key, tomb := objectOf(inHash, i), keyOf(i), c.store.hashTombs[i]
-	b, found, err := c.table.Get(c.t, key)
+	o, key, tomb, table := objectOf(inHash, i), keyOf(i), c.store.hashTombs[i], c.tableFor(i)
+	b, found, err := table.Get(c.t, key)
 	if err != nil {
 		return err
 	}
@@ -335,11 +345,11 @@ func (c *client) onHash(i int, write bool) error {
 	case !write:
 		return nil
 	case !found:
-		return c.table.Insert(c.t, key, c.newValue(o))
+		return table.Insert(c.t, key, c.newValue(o))
 	case c.rng.IntN(2) == 0:
-		return c.table.Put(c.t, key, c.newValue(o))
+		return table.Put(c.t, key, c.newValue(o))
 	}
-	deleted, err := c.table.Delete(c.t, key)
+	deleted, err := table.Delete(c.t, key)
 	if err == nil && !deleted {
 		err = fmt.Errorf("simtest: %s was there and could not be deleted", key)
 	}
