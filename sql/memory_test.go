@@ -106,6 +106,24 @@ func TestStatementMemoryOfJoins(t *testing.T) {
 	}
 }
 
+// An UPDATE of a join gives back what it keeps, though the statement goes on whose trigger runs it: 20 of them
+// would need 20 MiB more.
+func TestStatementMemoryOfJoinsInTriggers(t *testing.T) {
+	m := boundedMemory(84<<20, math.MaxInt64) // what the statement reads and writes counts until it ends
+	c := openBounded(t, m)
+	c.exec("CREATE TABLE n (id INT PRIMARY KEY)")
+	c.exec("CREATE TABLE e (id INT PRIMARY KEY)")
+	c.exec("INSERT INTO e SELECT id FROM t WHERE id < 20")
+	c.exec("CREATE TRIGGER r AFTER INSERT ON n FOR EACH ROW UPDATE t a JOIN t b ON a.id = b.id SET a.k = a.k + 1, b.k = b.k + 1 WHERE a.id < 1000")
+	if _, _, err := c.run("INSERT INTO n SELECT id FROM e"); err != nil {
+		t.Error(err)
+	}
+	c.s.Settle()
+	if n := m.Used(); n != 0 {
+		t.Errorf("%d bytes are still held", n)
+	}
+}
+
 // Memory that is held only for a while is given back, and small statements are not refused.
 func TestStatementMemoryComesBack(t *testing.T) {
 	m := boundedMemory(24<<20, math.MaxInt64)

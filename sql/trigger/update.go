@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
@@ -25,7 +24,6 @@ var (
 // is has triggers, too, but no UPDATE. As a table it executes the UPDATE of a row of the join.
 type updates struct {
 	plan.UnaryNode
-	a *analyzer.Analyzer
 	// triggers are those of the tables, by the name that a table has in the join.
 	triggers map[string]*fired
 	isJoin   bool
@@ -50,7 +48,7 @@ func (p *planner) updateTriggers(ctx *gms.Context, n *plan.Update) (gms.Node, tr
 		return n, transform.SameTree, nil
 	}
 	_, isJoined := n.Child.(*plan.UpdateJoin)
-	u := &updates{UnaryNode: plan.UnaryNode{Child: n.Child}, a: p.a, triggers: make(map[string]*fired), isJoin: n.IsJoin && isJoined}
+	u := &updates{UnaryNode: plan.UnaryNode{Child: n.Child}, triggers: make(map[string]*fired), isJoin: n.IsJoin && isJoined}
 	isFiring := u.isJoin
 	for _, name := range assignedTables(source) {
 		all, err := p.of(ctx, tableOf(ctx, source.Child, name), plan.UpdateTrigger)

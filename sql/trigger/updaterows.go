@@ -5,6 +5,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
 )
 
 // BuildRowIter implements gms.ExecBuilderNode.
@@ -80,6 +81,14 @@ func (i *updatesIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return out, nil
 }
 
+// Close implements gms.RowIter.
+func (i *updatesIter) Close(ctx *gms.Context) error {
+	if i.joined != nil {
+		return i.joined.Close(ctx)
+	}
+	return i.RowIter.Close(ctx)
+}
+
 // change returns a row as it is, and as the UPDATE and its triggers make it.
 func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row) (_, _ gms.Row, err error) {
 	known, isRepeated := i.rows[t.name]
@@ -109,6 +118,9 @@ func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row)
 	}
 	old, changed = both[:width], both[width:]
 	if isRepeated {
+		if err := i.joined.held.Take(store.RowMemory(changed)); err != nil {
+			return nil, nil, err
+		}
 		known[key] = changed
 	}
 	isSame, err := old.Equals(ctx, changed, t.columns)
