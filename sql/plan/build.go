@@ -63,9 +63,8 @@ type builder struct {
 	tables     []*store.TableInfo
 	parameters []int
 	shared     bool
-	// values are those for which the query is built; count is their number.
+	// values are those for which the query is built.
 	values []Value
-	count  int
 	// bound are the parameters in expressions, and computed the expressions without columns.
 	bound    []*Parameter
 	computed []gms.Expression
@@ -75,7 +74,7 @@ type builder struct {
 // for the value of number parameters[0], and so on, among values. tables are those that the tree reads. The error
 // is an ErrRefused if the tree has anything that this package does not know.
 func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameters []int, values []Value) (*Query, error) {
-	b := &builder{ctx: ctx, tables: tables, parameters: parameters, shared: true, values: values, count: len(values)}
+	b := &builder{ctx: ctx, tables: tables, parameters: parameters, shared: true, values: values}
 	for _, t := range tables {
 		if t.HasVirtual {
 			return nil, refused("a virtual column")
@@ -108,7 +107,7 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 	if numberSources(q.Rows, 0) > SourcesMax {
 		return nil, refused("more than %d scans and joins", SourcesMax)
 	}
-	q.Shared, q.parameters, q.computed, q.count = b.shared, b.bound, b.computed, b.count
+	q.Shared, q.parameters, q.computed, q.count = b.shared, b.bound, b.computed, len(values)
 	if q.Change == nil {
 		return q, prune(ctx, q.Rows)
 	}

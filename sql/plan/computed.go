@@ -35,7 +35,7 @@ func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 	}
 	b.shared = false
 	b.computed = append(b.computed, x)
-	return Operand{At: b.count + len(b.computed) - 1}, true
+	return Operand{At: len(b.values) + len(b.computed) - 1}, true
 }
 
 // isComputable reports whether the values of an expression are compared with a column as literals are

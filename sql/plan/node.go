@@ -84,6 +84,31 @@ type Order struct {
 	Column int
 }
 
+// childrenOf returns the nodes whose rows a node has its own from.
+func childrenOf(n Node) []Node {
+	switch n := n.(type) {
+	case *Filter:
+		return []Node{n.Child}
+	case *Project:
+		return []Node{n.Child}
+	case *Group:
+		return []Node{n.Child}
+	case *Sort:
+		return []Node{n.Child}
+	case *Distinct:
+		return []Node{n.Child}
+	case *Limit:
+		return []Node{n.Child}
+	case *Derived:
+		return []Node{n.Child}
+	case *Exists:
+		return []Node{n.Child}
+	case *Union:
+		return []Node{n.First, n.Second}
+	}
+	return nil
+}
+
 // Describe returns a tree of nodes as text.
 func Describe(n Node) string {
 	var b strings.Builder

@@ -16,39 +16,27 @@ func optimise(ctx *gms.Context, n Node) (Node, error) {
 }
 
 // wantFirst tells sorts and scans how many of their rows are wanted, by the LIMIT above them. l is
-// the LIMIT that applies to the rows of n; only a Project, which keeps the number of rows, passes it
-// on.
+// the LIMIT that applies to the rows of n; only nodes whose children's rows are theirs, one for one, pass it on.
 func wantFirst(n Node, l *Limit) {
+	below := (*Limit)(nil)
 	switch n := n.(type) {
 	case *Limit:
 		if n.Count != nil {
-			wantFirst(n.Child, n)
-			return
+			below = n
 		}
-		wantFirst(n.Child, nil)
-	case *Project:
-		wantFirst(n.Child, l)
-	case *Derived:
-		wantFirst(n.Child, l)
-	case *Union:
-		wantFirst(n.First, l)
-		wantFirst(n.Second, l)
+	case *Project, *Derived, *Union:
+		below = l
 	case *Exists:
-		wantFirst(n.Child, nil)
-		wantOne(n.Child)
+		defer wantOne(n.Child)
 	case *Sort:
 		n.Wants = l
-		wantFirst(n.Child, nil)
-	case *Filter:
-		wantFirst(n.Child, nil)
-	case *Group:
-		wantFirst(n.Child, nil)
-	case *Distinct:
-		wantFirst(n.Child, nil)
 	case *Scan:
 		n.Wants = l
 	case *Join:
 		n.Wants = l
+	}
+	for _, child := range childrenOf(n) {
+		wantFirst(child, below)
 	}
 }
 
@@ -56,29 +44,8 @@ func wantFirst(n Node, l *Limit) {
 // is one.
 func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 	switch n := n.(type) {
-	case *Limit:
-		return findAccess(ctx, n.Child, nil)
-	case *Project:
-		return findAccess(ctx, n.Child, nil)
-	case *Derived:
-		return findAccess(ctx, n.Child, nil)
-	case *Union:
-		if err := findAccess(ctx, n.First, nil); err != nil {
-			return err
-		}
-		return findAccess(ctx, n.Second, nil)
-	case *Exists:
-		return findAccess(ctx, n.Child, nil)
-	case *Filter:
-		return findAccess(ctx, n.Child, nil)
-	case *Distinct:
-		return findAccess(ctx, n.Child, nil)
 	case *Group:
-		err := findAccess(ctx, n.Child, nil)
-		takeEnd(n)
-		return err
-	case *Sort:
-		return findAccess(ctx, n.Child, n)
+		defer takeEnd(n)
 	case *Scan:
 		n.Access = accesses(n.Table, n.Where)
 		if above != nil {
@@ -92,6 +59,12 @@ func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 			n.Wants = above.Wants
 		}
 		return findOrders(ctx, n)
+	}
+	sort, _ := n.(*Sort)
+	for _, child := range childrenOf(n) {
+		if err := findAccess(ctx, child, sort); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -13,24 +13,9 @@ func numberSources(n Node, next int) int {
 	case *Join:
 		n.Number = next
 		return next + 1
-	case *Union:
-		return numberSources(n.Second, numberSources(n.First, next))
-	case *Derived:
-		return numberSources(n.Child, next)
-	case *Exists:
-		return numberSources(n.Child, next)
-	case *Limit:
-		return numberSources(n.Child, next)
-	case *Distinct:
-		return numberSources(n.Child, next)
-	case *Sort:
-		return numberSources(n.Child, next)
-	case *Filter:
-		return numberSources(n.Child, next)
-	case *Project:
-		return numberSources(n.Child, next)
-	case *Group:
-		return numberSources(n.Child, next)
+	}
+	for _, child := range childrenOf(n) {
+		next = numberSources(child, next)
 	}
 	return next
 }

@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// This file says which of go-mysql-server's expressions plans evaluate, and refuses those that it evaluates in another
+// way, or wrongly, unless it has planned them.
+
+// knownExpressions are the types of expressions that may be evaluated again and again: they depend
+// on their operands alone, or on the context.
+var knownExpressions = func() map[string]bool {
+	known := make(map[string]bool)
+	for _, name := range strings.Fields(`
+		*plan.Parameter *expression.GetField *expression.Literal *expression.Alias *expression.Arithmetic *expression.UnaryMinus
+		*expression.Equals *expression.GreaterThan *expression.GreaterThanOrEqual *expression.LessThan
+		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
+		*expression.IsNull *expression.Between *expression.InTuple expression.Tuple *expression.Case *expression.CaseBranch *expression.Like
+		*expression.SystemVar *function.LastInsertId *function.FoundRows *function.RowCount function.ConnectionID *function.Database
+		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
+		*function.Length *function.CharLength *function.Substring *function.Trim function.Left function.Right *function.Unhex
+		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff
+		*function.DateAdd *function.DateSub *expression.Interval
+		*function.Round *function.Greatest *function.Least *function.AbsVal *expression.Div *expression.IntDiv *expression.Mod *expression.Convert
+		*json.JSONExtract *json.JSONUnquote
+		*aggregation.Count *aggregation.CountDistinct *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
+		*compat.ExactAggregate *compat.collated *compat.exactDatetime *compat.measuredCall *compat.scalarCall *compat.asText *compat.possibleTime *compat.numberAsDate`) {
+		known[name] = true
+	}
+	return known
+}()
+
+// known returns an error if an expression contains one that is not known.
+func (b *builder) known(e gms.Expression) (err error) {
+	gms.Inspect(b.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		switch name := fmt.Sprintf("%T", e); {
+		case e == nil || err != nil:
+		case !knownExpressions[name]:
+			err = refused("expression %s", name)
+		case isRowList(e):
+			err = refused("%s, a list of rows", e)
+		case isEndOfElements(b.ctx, e):
+			err = refused("%s of an ENUM or SET, which goes by its texts", name)
+		case isMixedNullSafe(b.ctx, e):
+			err = refused("<=> of values of several types")
+		case hasDrawnPattern(b.ctx, e):
+			err = refused("LIKE of a pattern that is not kept")
+		case isOfWarnings(e):
+			err = refused("%s, which is of the statement before", e)
+		case isOfBytes(b.ctx, e):
+			err = refused("a comparison of bytes")
+		case isMixedTimes(b.ctx, e):
+			err = refused("a comparison of times with numbers")
+		case isListOfOthers(b.ctx, e):
+			err = refused("a comparison of JSON, an ENUM or a SET with several values")
+		case isMixedNumbers(b.ctx, e):
+			err = refused("a comparison of doubles with decimals")
+		}
+		return err == nil
+	})
+	return err
+}
+
+// isMixedNullSafe reports whether an expression is <=> of values that are neither whole numbers nor texts, of which
+// go-mysql-server converts one before it is planned.
+func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
+	n, ok := e.(*expression.NullSafeEquals)
+	if !ok {
+		return false
+	}
+	left, right := n.Left().Type(ctx), n.Right().Type(ctx)
+	return !(types.IsInteger(left) && types.IsInteger(right) || types.IsTextOnly(left) && types.IsTextOnly(right) || right == types.Null)
+}
+
+// isRowList reports whether an expression looks for a row in a list of rows, which go-mysql-server gets wrong
+// for NULLs in rows; conditions of scans and joins do it by columns.
+func isRowList(e gms.Expression) bool {
+	in, ok := e.(*expression.InTuple)
+	if !ok {
+		return false
+	}
+	_, ok = in.Left().(expression.Tuple)
+	return ok
+}
+
+// isMixedNumbers reports whether an expression compares doubles with decimals: go-mysql-server does that by decimals,
+// of which the largest and the smallest doubles are none, unless it uses an index.
+func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case expression.Comparer, *expression.Between:
+	default:
+		return false
+	}
+	doubles, decimals := false, false
+	for _, c := range e.Children() {
+		t := c.Type(ctx)
+		doubles, decimals = doubles || types.IsFloat(t), decimals || types.IsDecimal(t)
+	}
+	return doubles && decimals
+}
+
+// isListOfOthers reports whether an expression is BETWEEN or IN, and compares JSON, an ENUM or a SET, which go-mysql-server
+// does as texts, or as numbers, unless it has planned the expression.
+func isListOfOthers(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case *expression.Between, *expression.InTuple:
+		return slices.ContainsFunc(operands(e), func(c gms.Expression) bool {
+			t := c.Type(ctx)
+			return types.IsJSON(t) || types.IsEnum(t) || types.IsSet(t)
+		})
+	}
+	return false
+}
+
+// hasDrawnPattern reports whether an expression is a LIKE whose pattern differs from one execution to the
+// next: go-mysql-server keeps the first.
+func hasDrawnPattern(ctx *gms.Context, e gms.Expression) bool {
+	l, ok := e.(*expression.Like)
+	return ok && len(parametersOf(ctx, l.RightChild)) > 0
+}
+
+// isOfWarnings reports whether an expression is a variable that counts warnings, which a plan forgets.
+func isOfWarnings(e gms.Expression) bool {
+	v, ok := e.(*expression.SystemVar)
+	return ok && (strings.EqualFold(v.Name, "warning_count") || strings.EqualFold(v.Name, "error_count"))
+}
+
+// isOfBytes reports whether an expression compares bytes of which the statement gives some:
+// go-mysql-server decides by their values, when it plans, whether they are text.
+func isOfBytes(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case expression.Comparer, *expression.Between, *expression.InTuple:
+		return hasBytes(ctx, e) && len(parametersOf(ctx, e)) > 0
+	}
+	return false
+}
+
+// hasBytes reports whether an expression makes bytes of a part of its operands, or has bytes among them.
+func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
+	gms.Inspect(ctx, e, func(ctx *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *function.Unhex:
+			has = true
+		case *Parameter:
+			has = has || types.IsBinaryType(e.Type(ctx))
+		}
+		return !has
+	})
+	return has
+}
+
+// isMixedTimes reports whether an expression compares times of day with dates, or times with numbers, or with texts that are
+// computed of values that the statement gives: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
+func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case expression.Comparer, *expression.Between, *expression.InTuple:
+	default:
+		return false
+	}
+	areTimes, areSpans, areOthers := false, false, false
+	var texts []*Parameter
+	for _, c := range operands(e) {
+		t, given := c.Type(ctx), parametersOf(ctx, c)
+		p, isParameter := c.(*Parameter)
+		switch {
+		case types.IsTimespan(t):
+			areSpans = true
+		case types.IsTime(t):
+			areTimes = true
+		case isParameter && types.IsTextOnly(t):
+			texts = append(texts, p)
+		case len(given) > 0 || types.IsNumber(t):
+			areOthers = true
+		}
+	}
+	if areTimes && areSpans {
+		return true // a TIME is one of the present day, or none
+	}
+	areTimes = areTimes || areSpans
+	for _, p := range texts {
+		p.isTime = p.isTime || areTimes
+	}
+	_, isList := e.(*expression.InTuple) // which has not been planned before
+	return areTimes && (areOthers || isList)
+}
+
+// operands returns what an expression compares: those of a list are among them.
+func operands(e gms.Expression) (all []gms.Expression) {
+	for _, c := range e.Children() {
+		if t, ok := c.(expression.Tuple); ok {
+			all = append(all, operands(t)...)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// isEndOfElements reports whether an expression is MIN or MAX of an ENUM or SET.
+func isEndOfElements(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case *aggregation.Min, *aggregation.Max:
+		t := e.Children()[0].Type(ctx)
+		return types.IsEnum(t) || types.IsSet(t)
+	}
+	return false
+}
