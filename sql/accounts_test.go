@@ -45,6 +45,17 @@ func twoMachines(t testing.TB) (a, b *instance) {
 	return machinesOf(t, cfg)
 }
 
+// twoClients returns clients of two machines, both in database d, and the second client's machine.
+func twoClients(t testing.TB) (onA, onB *client, ofB *txn.Machine) {
+	t.Helper()
+	a, b := twoMachines(t)
+	onA, onB = a.client(""), b.client("")
+	onA.exec("CREATE DATABASE d")
+	onA.exec("USE d")
+	onB.exec("USE d")
+	return onA, onB, a.cluster.Machine(1)
+}
+
 // machinesOf returns an instance whose second machine is as if it were another process.
 func machinesOf(t testing.TB, cfg farm.Config) (a, b *instance) {
 	t.Helper()

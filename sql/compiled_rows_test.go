@@ -124,12 +124,7 @@ func TestCompiledInsertRowsRandom(t *testing.T) {
 // A compiled INSERT of 100 rows into a table of another machine waits for that machine some ten times, and not for
 // each row.
 func TestCompiledInsertRowsOfAnotherMachine(t *testing.T) {
-	a, b := twoMachines(t)
-	onA, onB := a.client(""), b.client("")
-	m := a.cluster.Machine(1) // of b
-	onA.exec("CREATE DATABASE d")
-	onA.exec("USE d")
-	onB.exec("USE d")
+	onA, onB, m := twoClients(t)
 	onA.exec("CREATE TABLE t (id INT PRIMARY KEY, k INT, KEY (k))")
 	onA.exec("INSERT INTO t VALUES " + tuples(0, 500, 100, "(%, %)"))
 	const most = 50 // one for each row and index would be 200

@@ -19,12 +19,7 @@ func tuples(lo, n, step int, format string) string {
 // TestInsertsOfAnotherMachine: an INSERT of 100 rows into a table of another machine waits for that
 // machine some ten times, and not for each row.
 func TestInsertsOfAnotherMachine(t *testing.T) {
-	a, b := twoMachines(t)
-	onA, onB := a.client(""), b.client("")
-	m := a.cluster.Machine(1) // of b
-	onA.exec("CREATE DATABASE d")
-	onA.exec("USE d")
-	onB.exec("USE d")
+	onA, onB, m := twoClients(t)
 	onA.exec("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(60))")
 	onA.exec("CREATE TABLE u (id INT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE, k INT, KEY (k))")
 	onA.exec("CREATE TABLE h (id INT, v INT, PRIMARY KEY (id) USING HASH)")

@@ -39,12 +39,7 @@ func createJoined(c *client, n int) {
 // TestJoinsOfAnotherMachine: the join of 100 rows with rows of another machine waits for that machine
 // some twenty times, and not for each row; a limit reads little more than it needs.
 func TestJoinsOfAnotherMachine(t *testing.T) {
-	a, b := twoMachines(t)
-	onA, onB := a.client(""), b.client("")
-	m := a.cluster.Machine(1) // of b
-	onA.exec("CREATE DATABASE d")
-	onA.exec("USE d")
-	onB.exec("USE d")
+	onA, onB, m := twoClients(t)
 	createJoined(onA, 1000)
 	trips := func(query string, rows int) (trips, reads uint64) {
 		t.Helper()
@@ -177,12 +172,7 @@ func TestJoinsConflict(t *testing.T) {
 // A join of an open transaction that locks its rows looks nothing up ahead: it waits for its turn at
 // each row, and what it had read before would be older than the row is then.
 func TestLockingJoinOfAnotherMachine(t *testing.T) {
-	a, b := twoMachines(t)
-	onA, onB := a.client(""), b.client("")
-	m := a.cluster.Machine(1) // of b
-	onA.exec("CREATE DATABASE d")
-	onA.exec("USE d")
-	onB.exec("USE d")
+	onA, onB, m := twoClients(t)
 	createJoined(onA, 100)
 	for query, ahead := range map[string]bool{
 		"SELECT r.k FROM l JOIN r ON r.id = l.r":            true,

@@ -23,12 +23,7 @@ func listed(lo, n int, format string) string {
 // TestListsOfAnotherMachine: a list of 100 keys of another machine waits for that machine a few
 // times, and not for each key and each row, whichever way it is executed.
 func TestListsOfAnotherMachine(t *testing.T) {
-	a, b := twoMachines(t)
-	onA, onB := a.client(""), b.client("")
-	m := a.cluster.Machine(1) // of b
-	onA.exec("CREATE DATABASE d")
-	onA.exec("USE d")
-	onB.exec("USE d")
+	onA, onB, m := twoClients(t)
 	onA.exec("CREATE TABLE t (id INT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE, v VARCHAR(20), h INT, UNIQUE KEY (h) USING HASH)")
 	onA.exec("CREATE TABLE c (a INT, b INT, v VARCHAR(20), PRIMARY KEY (a, b))")
 	onA.exec("CREATE TABLE h (id INT, v VARCHAR(20), PRIMARY KEY (id) USING HASH)")
@@ -205,12 +200,7 @@ func TestListsConflict(t *testing.T) {
 // TestListsAreGivenUp: a list that is limited reads little more than what is asked for, and one whose
 // statement is cancelled ends.
 func TestListsAreGivenUp(t *testing.T) {
-	a, b := twoMachines(t)
-	onA, onB := a.client(""), b.client("")
-	m := a.cluster.Machine(1) // of b
-	onA.exec("CREATE DATABASE d")
-	onA.exec("USE d")
-	onB.exec("USE d")
+	onA, onB, m := twoClients(t)
 	onA.exec("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))")
 	var values []string
 	for i := range 3000 {

@@ -27,7 +27,7 @@ var experiments = []experiment{
 	{"messages", "a message and its reply beside a READ, one at a time (NSDI'14, Figures 2 and 3)", "bytes", []string{message, read}, []int{16, 64, 256, 1024}, byMessages},
 }
 
-// What is posted.
+// The kinds of operations that are posted.
 const (
 	read      = "READ"
 	write     = "WRITE"

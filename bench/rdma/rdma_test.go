@@ -104,7 +104,7 @@ func TestOverVerbs(t *testing.T) {
 	t.Logf("result: %s", b.String())
 }
 
-// What cannot be measured is refused, and what fails is an error.
+// Run refuses what it cannot measure, and returns the error of an operation that fails.
 func TestRefused(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no time":       {},

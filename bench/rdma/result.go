@@ -33,7 +33,7 @@ type Row struct {
 	X          int     `json:"x"`
 	PerSecond  float64 `json:"perSecond"`
 	Lost       uint64  `json:"lost,omitempty"` // datagrams
-	// What an operation asks for; 0 if the provider does not count it.
+	// These are for each operation; 0 if the provider does not count them.
 	Calls     float64 `json:"calls"`
 	Doorbells float64 `json:"doorbells"`
 	Requests  float64 `json:"requests"`

@@ -23,7 +23,7 @@ type search struct {
 	list *List
 	key  []byte
 
-	// guess is the cached node; hasGuessed says that it has been tried, or that there is none to try.
+	// guess is the cached node. hasGuessed says that it has been read, or that no node is cached.
 	guess      region.Ptr
 	hasGuessed bool
 	// node is where the search has come to, nil before the head, and source its pointer and version. next is the node

@@ -180,7 +180,7 @@ func (s *seek) scanPage() (decided, more bool, err error) {
 	return false, true, err
 }
 
-// toBlock prepares to read the block that p links to. If there is none, the key is not in the table.
+// toBlock prepares to read the block that p links to. Without such a block the key is not in the table.
 func (s *seek) toBlock(p page) (decided bool, err error) {
 	if s.link, err = p.link(); err != nil || s.link.ptr.IsNil() {
 		return err == nil, err

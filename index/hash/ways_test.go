@@ -96,7 +96,7 @@ func getOrLookUp(tb *Table, key []byte, inTx bool) (value []byte, ok bool, err e
 	return append([]byte(nil), value...), ok, err
 }
 
-// What the owner has answered is validated as what was read is: a transaction aborts if the answer has changed
+// A transaction validates the owner's answers as it does its own reads: it aborts if an answer has changed
 // at its commit, and only then.
 func TestAskedAnswersAreValidated(t *testing.T) {
 	const items = 16

@@ -7,7 +7,7 @@ import (
 )
 
 // Retarget returns the text of a CREATE TRIGGER with another table in place of its own, in the same
-// database; false if the text is none.
+// database. It returns false for any other text.
 func Retarget(text string, o sqlparser.ParserOptions, table string) (string, bool) {
 	s := NewTokens(text, o)
 	for s.Next(); s.Token != sqlparser.TRIGGER; s.Next() {

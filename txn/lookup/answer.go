@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
@@ -24,6 +26,8 @@ type Answer struct {
 var ErrMessage = errors.New("lookup: bad answer")
 
 const (
+	// sourcesMax is the largest number of sources that an answer says.
+	sourcesMax        = math.MaxUint16
 	answerHeaderBytes = 3 // found, and the number of sources
 	sourceBytes       = region.PtrBytes + 8
 )
@@ -39,6 +43,14 @@ func (a Answer) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint64(s.Ptr.Append(b), uint64(s.Version))
 	}
 	return append(b, a.Value...)
+}
+
+// reply encodes the answer, unless it has too many sources: one that was left out would not be validated.
+func (a Answer) reply() ([]byte, error) {
+	if len(a.Sources) > sourcesMax {
+		return nil, fmt.Errorf("%w: an answer with %d sources, the limit is %d", outcome.ErrTooLarge, len(a.Sources), sourcesMax)
+	}
+	return a.append(nil), nil
 }
 
 // decodeAnswer is the reverse of append. The answer's value lies in b.
@@ -75,7 +87,7 @@ func Serve(m *txn.Machine, h worker.HandlerID, fn func(ctx context.Context, requ
 		if err != nil {
 			return nil, err
 		}
-		return a.append(nil), nil
+		return a.reply()
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 func source(i int) txn.Source {
@@ -38,6 +39,16 @@ func TestAnswerEncoding(t *testing.T) {
 		if _, err := decodeAnswer(b); !errors.Is(err, ErrMessage) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// An answer says all of its sources, or is refused.
+func TestSourcesOfAnAnswer(t *testing.T) {
+	if b, err := (Answer{Sources: make([]txn.Source, sourcesMax)}).reply(); err != nil || len(b) != answerHeaderBytes+sourcesMax*sourceBytes {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if _, err := (Answer{Sources: make([]txn.Source, sourcesMax+1)}).reply(); !errors.Is(err, outcome.ErrTooLarge) {
+		t.Errorf("%v, want that it is too large", err)
 	}
 }
 

@@ -36,7 +36,8 @@ type Search interface {
 	// Request appends what the owner needs to know to b.
 	Request(b []byte) []byte
 	// Learn takes the owner's answer, which decides the lookup (lookup_end after a message). The answer's bytes
-	// belong to the Search. They came from another machine: Learn checks what they mean.
+	// belong to the Search. They came from another machine: a structure that takes more out of the value than bytes
+	// checks it.
 	Learn(a Answer) error
 }
 
