@@ -20,8 +20,8 @@ import (
 //   - Shared: by Go's poller. When a request comes, the poller's thread wakes up and looks for a thread
 //     for the goroutine. That is cheap if there are many clients, because a thread that is awake
 //     finds the next request without a system call.
-//   - Alone: a thread sleeps in read, and the request wakes up just this thread. It takes a third of the
-//     time and half of the processor time, if no other client sends requests meanwhile. But the
+//   - Alone: a thread sleeps in read, and the request wakes up just this thread. It takes a third less
+//     processor time, and less time, if no other client sends requests meanwhile. But the
 //     thread keeps one of the few places to run goroutines (GOMAXPROCS) until Go's monitor takes it
 //     away, which is no good if other clients have use for it.
 //
