@@ -172,7 +172,9 @@ func (c Config) begin(ctx context.Context, known *join.Identity) (*join.Identity
 		if err != nil {
 			return nil, fmt.Errorf("farmsql: Join (--join): %w", err)
 		}
-		return join.Ask(ctx, folder, t, c.Advertise)
+		return join.Ask(ctx, folder, t, c.Advertise, func(reason error) {
+			c.Logger.Info("waiting for the machine that admits others", "reason", reason)
+		})
 	}
 	if err := peerport.CheckHost(c.Advertise); err != nil { // before a token names the address
 		return nil, fmt.Errorf("farmsql: Advertise (--advertise): %w", err)

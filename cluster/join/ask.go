@@ -31,8 +31,9 @@ var (
 
 // Ask joins the cluster of a token, and keeps the identity in folder. advertise is the address at which
 // the others reach this machine, on which it must be able to listen; if it is empty, it is DefaultPort at the host's
-// address towards the issuer. It returns within some seconds, or when ctx is done.
-func Ask(ctx context.Context, folder string, t Token, advertise string) (*Identity, error) {
+// address towards the issuer. An issuer that does not answer may be starting, as when all machines are started at
+// once: Ask calls waiting with the reason, and asks again. It returns within some seconds, or when ctx is done.
+func Ask(ctx context.Context, folder string, t Token, advertise string, waiting func(reason error)) (*Identity, error) {
 	if IsIssuer(folder) {
 		return nil, fmt.Errorf("join: %s has the key of an authority: it has begun to make a cluster; remove it, and join again", folder)
 	}
@@ -45,6 +46,27 @@ func Ask(ctx context.Context, folder string, t Token, advertise string) (*Identi
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
+	var last error // why the issuer did not answer
+	for {
+		id, err := askOnce(ctx, folder, t, key, advertise)
+		if !errors.Is(err, ErrUnreachable) {
+			return id, err
+		}
+		if last == nil {
+			waiting(err)
+		}
+		if last == nil || ctx.Err() == nil { // afterwards it is only the end of ctx
+			last = err
+		}
+		if pause(ctx) != nil {
+			return nil, last
+		}
+	}
+}
+
+// askOnce asks once. An issuer that has admitted the machine, and whose answer was lost, gives it the same number
+// again, by its key.
+func askOnce(ctx context.Context, folder string, t Token, key crypto.Signer, advertise string) (*Identity, error) {
 	c, err := connect(ctx, t.Address, t.config())
 	if err != nil {
 		return nil, err

@@ -53,6 +53,13 @@ func newIssuing(t *testing.T, founders int) *issuing {
 // start starts the issuer's process, so to speak.
 func (i *issuing) start() {
 	i.t.Helper()
+	i.listen()
+	i.serve()
+}
+
+// listen is the first half of start: the port is open, and nobody serves it.
+func (i *issuing) listen() {
+	i.t.Helper()
 	id, err := Load(i.folder)
 	if err != nil || id == nil {
 		i.t.Fatal(id, err)
@@ -72,6 +79,9 @@ func (i *issuing) start() {
 	if i.port, err = peerport.Open(id.Advertise, config, refuse); err != nil {
 		i.t.Fatal(err)
 	}
+}
+
+func (i *issuing) serve() {
 	l := i.port.Listener(peerport.Join)
 	i.served.Go(func() { i.issuer.Serve(l) })
 }
@@ -95,7 +105,7 @@ func freeAddress(t *testing.T) string {
 // mustAsk lets a machine join.
 func (i *issuing) mustAsk(folder, address string) *Identity {
 	i.t.Helper()
-	id, err := Ask(i.t.Context(), folder, i.token, address)
+	id, err := Ask(i.t.Context(), folder, i.token, address, noWait(i.t))
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -207,7 +217,7 @@ func TestJoinAgain(t *testing.T) {
 	if founders, _ := i.issuer.Store(); founders[1] != address {
 		t.Errorf("founders %v", founders)
 	}
-	if _, err := Ask(t.Context(), last, i.token, freeAddress(t)); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), errMoved.Error()) {
+	if _, err := Ask(t.Context(), last, i.token, freeAddress(t), noWait(t)); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), errMoved.Error()) {
 		t.Errorf("at another address, after the founding: %v", err)
 	}
 	if id := i.mustAsk(t.TempDir(), address); id.Machine != 3 || id.IsFounder() {
@@ -243,7 +253,14 @@ func TestTokens(t *testing.T) {
 		"nobody there": {silent, ErrUnreachable, silent.Address},
 	} {
 		folder := t.TempDir()
-		if _, err := Ask(t.Context(), folder, c.token, freeAddress(t)); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*askAgain) // of which only nobody there takes any
+		waited := 0
+		_, err := Ask(ctx, folder, c.token, freeAddress(t), func(error) { waited++ })
+		cancel()
+		if waits := c.want == ErrUnreachable; waits != (waited == 1) || !waits && waited != 0 {
+			t.Errorf("%s: told %d times that it waits", name, waited)
+		}
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if id, err := Load(folder); id != nil || err != nil {
@@ -258,13 +275,45 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestIssuerStarts: a machine that joins waits for an issuer that has yet to listen, and for one that listens and has yet
+// to serve, as one does that waits for a majority.
+func TestIssuerStarts(t *testing.T) {
+	i := newIssuing(t, 3)
+	i.stop()
+	i.mustWait(i.start)
+	i.stop()
+	i.listen()
+	i.mustWait(i.serve)
+}
+
+// mustWait lets a machine join that has to wait until the issuer is ready.
+func (i *issuing) mustWait(ready func()) {
+	i.t.Helper()
+	waited := 0
+	_, err := Ask(i.t.Context(), i.t.TempDir(), i.token, freeAddress(i.t), func(reason error) {
+		if !errors.Is(reason, ErrUnreachable) {
+			i.t.Errorf("it waits because of %v", reason)
+		}
+		waited++
+		ready()
+	})
+	if err != nil || waited != 1 {
+		i.t.Errorf("told %d times that it waits, then %v", waited, err)
+	}
+}
+
+// noWait returns what Ask calls when it must not wait.
+func noWait(t *testing.T) func(error) {
+	return func(reason error) { t.Errorf("it waits for the issuer: %v", reason) }
+}
+
 // TestUnreachable: the address of a machine must be one at which it can listen and the issuer reaches it.
 func TestUnreachable(t *testing.T) {
 	i := newIssuing(t, 3)
-	if _, err := Ask(t.Context(), t.TempDir(), i.token, "192.0.2.1:7070"); err == nil || !strings.Contains(err.Error(), "--advertise") {
+	if _, err := Ask(t.Context(), t.TempDir(), i.token, "192.0.2.1:7070", noWait(t)); err == nil || !strings.Contains(err.Error(), "--advertise") {
 		t.Errorf("an address of another host: %v", err)
 	}
-	if _, err := Ask(t.Context(), t.TempDir(), i.token, i.id.Advertise); err == nil {
+	if _, err := Ask(t.Context(), t.TempDir(), i.token, i.id.Advertise, noWait(t)); err == nil {
 		t.Error("it has joined at the issuer's address")
 	}
 	if err := reach(t.Context(), freeAddress(t)); err == nil {
@@ -451,7 +500,7 @@ func TestUsedFolders(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Ask(t.Context(), folder, i.token, freeAddress(t)); err == nil || !strings.Contains(err.Error(), "remove") {
+		if _, err := Ask(t.Context(), folder, i.token, freeAddress(t), noWait(t)); err == nil || !strings.Contains(err.Error(), "remove") {
 			t.Errorf("a folder with %s: %v", name, err)
 		}
 	}
