@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	sqle "github.com/dolthub/go-mysql-server"
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -137,6 +138,16 @@ func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 		s.Begun(c)
 	}
 	return c
+}
+
+// NextContext returns the context for another statement of the session, which begins now. from is a context for an
+// earlier one; that costs less than NewContext does.
+func (s *Session) NextContext(ctx context.Context, from *gms.Context, text string, now time.Time) *gms.Context {
+	c := from.WithQuery(text)
+	c.Context = ctx
+	c.SetQueryTime(now)
+	s.forget()
+	return s.Begun(c)
 }
 
 // queryPart begins a statement that is part of another one, such as those of a stored

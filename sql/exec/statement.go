@@ -34,8 +34,8 @@ type Result struct {
 	Header *Header // nil for an OK packet
 	// Rows has the rows as Go values, unless Values has them.
 	Rows []gms.Row
-	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. The
-	// result owns them.
+	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. They are valid until the
+	// session's next statement.
 	Values [][]sqltypes.Value
 	Bytes  int
 	OK     types.OkResult

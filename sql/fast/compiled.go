@@ -135,12 +135,11 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 // find returns what is known about a statement, and its literals; nil if it has anything that the
 // normaliser does not know.
 func (s *Session) find(query string, prepared bool, bound []Value) (*Compiled, []Value) {
-	settings := s.Settings()
-	if s.PlanOnly || !settings.Compile || s.Body != nil {
+	if !s.compiles() {
 		return nil, nil
 	}
 	n := normaliser{key: append(s.key[:0], s.GetCurrentDatabase()...), values: s.values[:0], bound: bound, prepared: prepared}
-	n.key = append(append(n.key, 0), settings.Key...)
+	n.key = append(append(n.key, 0), s.Settings().Key...)
 	text := len(n.key)
 	ok := n.add(query)
 	s.key, s.values = n.key, n.values
@@ -154,6 +153,9 @@ func (s *Session) find(query string, prepared bool, bound []Value) (*Compiled, [
 	}
 	return s.cache.get(n.key, text), n.values
 }
+
+// compiles reports whether the session's statements may run compiled.
+func (s *Session) compiles() bool { return !s.PlanOnly && s.Body == nil && s.Settings().Compile }
 
 // isKnown reports whether the statement has a shape, or is one that package exec may run.
 func (c *Compiled) isKnown(s *Session, values []Value) bool {

@@ -1,6 +1,7 @@
 package fast
 
 import (
+	"slices"
 	"strconv"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -85,7 +86,19 @@ type directRoom struct {
 	// order.
 	order, places []int32
 	text          int // bytes of the characters in cells
+	// sent is the memory of the latest result, if that is small.
+	sent struct {
+		rows   [][]sqltypes.Value
+		values []sqltypes.Value
+		text   []byte
+	}
 }
+
+// Results of at most this size leave their memory to the next one.
+const (
+	keptValuesMax = 64
+	keptTextMax   = 4 << 10
+)
 
 // clear drops the rows, so that nothing refers to the transaction's memory.
 func (r *directRoom) clear() {
@@ -231,12 +244,11 @@ func (d *directRun) sumRow() (rows [][]sqltypes.Value, bytes int) {
 // numberBytes is the greatest length of an integer's text.
 const numberBytes = len("-9223372036854775808")
 
-// values returns the rows in the protocol's form, and the size of their values. They have
-// their own memory.
+// values returns the rows in the protocol's form, and the size of their values. They are valid until the session's
+// next statement.
 func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
 	n, width := len(d.room.order), len(d.returned)
-	rows, all := make([][]sqltypes.Value, n), make([]sqltypes.Value, n*width)
-	text := make([]byte, 0, d.textBytes())
+	rows, all, text := d.room.result(n, n*width, d.textBytes())
 	for i, at := range d.room.order {
 		row := all[i*width : (i+1)*width : (i+1)*width]
 		cells := d.cells(at)
@@ -251,6 +263,18 @@ func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
 		rows[i] = row
 	}
 	return rows, len(text)
+}
+
+// result returns memory for a result: this many rows and values, and no text yet.
+func (r *directRoom) result(rows, values, text int) ([][]sqltypes.Value, []sqltypes.Value, []byte) {
+	if max(rows, values) > keptValuesMax || text > keptTextMax {
+		return make([][]sqltypes.Value, rows), make([]sqltypes.Value, values), make([]byte, 0, text)
+	}
+	r.sent.rows = slices.Grow(r.sent.rows[:0], rows)
+	r.sent.values = slices.Grow(r.sent.values[:0], values)
+	r.sent.text = slices.Grow(r.sent.text[:0], text)
+	clear(r.sent.values[:values])
+	return r.sent.rows[:rows], r.sent.values[:values], r.sent.text
 }
 
 func (d *directRun) cells(row int32) [][]byte {

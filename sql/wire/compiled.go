@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/dolthub/go-mysql-server/server"
@@ -29,11 +30,20 @@ type compiled struct {
 
 // findCompiled returns the compiled form of a statement; its values are valid
 // until the connection's next statement.
-func (s *connState) findCompiled(query string, prepared bool, bound []fast.Value) (compiled, bool) {
+func (s *connState) findCompiled(query string) (compiled, bool) {
 	if s.farm == nil {
 		return compiled{}, false
 	}
-	stmt, values := s.farm.Compiled(query, prepared, bound)
+	stmt, values := s.farm.Compiled(query, false, nil)
+	return compiled{stmt, values}, stmt != nil
+}
+
+// findPrepared is findCompiled for a prepared statement to which values are bound.
+func (s *connState) findPrepared(st statement, bound []fast.Value) (compiled, bool) {
+	if s.farm == nil || st.prepared == nil {
+		return compiled{}, false
+	}
+	stmt, values := s.farm.Prepared(st.prepared, st.text, bound)
 	return compiled{stmt, values}, stmt != nil
 }
 
@@ -53,13 +63,16 @@ func (s compiled) statement(text string) statement {
 // returns fast.ErrPlan if the engine has to run it.
 func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, buf *resultBuffer) error {
 	s := stateOf(c)
-	sqlCtx := h.newContext(ctx, gms.WithSession(s.engine), gms.WithQuery(text),
-		gms.WithProcessList(h.gms.ProcessList), gms.WithMemoryManager(h.gms.MemoryManager))
-	sqlCtx, err := sqlCtx.ProcessList.BeginQuery(sqlCtx, text)
-	if err != nil {
+	if s.context == nil {
+		s.context = h.newContext(context.Background(), gms.WithSession(s.engine),
+			gms.WithProcessList(h.gms.ProcessList), gms.WithMemoryManager(h.gms.MemoryManager))
+	}
+	now := h.clock.Now()
+	sqlCtx := s.farm.NextContext(ctx, s.context, text, now)
+	if err := h.processes.begin(sqlCtx, text, now); err != nil {
 		return err
 	}
-	defer sqlCtx.ProcessList.EndQuery(sqlCtx)
+	defer h.processes.EndQuery(sqlCtx)
 	res, err := s.farm.Run(sqlCtx, stmt.Compiled, stmt.values)
 	if errors.Is(err, fast.ErrPlan) {
 		return err
@@ -78,7 +91,8 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	case res.Header == nil:
 		return buf.add(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
 	case res.Values != nil:
-		return buf.take(&sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}, res.Bytes)
+		s.result = sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}
+		return buf.take(&s.result, res.Bytes)
 	}
 	return spoolRows(sqlCtx, res, buf.add)
 }
@@ -112,10 +126,12 @@ func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
 	}
 }
 
-// boundValues returns the values bound to the parameters of a prepared statement;
-// false if one is none that statements have as literals.
-func boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
-	values := make([]fast.Value, len(vars))
+// boundValues returns the values bound to the parameters of a prepared statement, which are valid until the
+// connection's next one; false if one is none that statements have as literals.
+func (s *connState) boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
+	s.bound = slices.Grow(s.bound[:0], len(vars))
+	s.bound = s.bound[:len(vars)]
+	values := s.bound
 	for i := range values {
 		v, ok := vars["v"+strconv.Itoa(i+1)]
 		if !ok {

@@ -36,7 +36,8 @@ type engineHandler interface {
 // between its session's BeginStatement and EndStatement.
 type handler struct {
 	engineHandler
-	gms *sqle.Engine
+	gms       *sqle.Engine
+	processes *processList
 	// newContext makes the context of a statement that the handler runs itself.
 	newContext gms.ContextFactory
 
@@ -56,12 +57,19 @@ type connState struct {
 	session Session
 	engine  gms.Session  // the session as the engine sees it
 	farm    *sql.Session // the session as the storage sees it; nil if it is not one of ours
+	// context is what the contexts of compiled statements are made from; nil before the first.
+	context *gms.Context
+	buffer  resultBuffer
+	bound   []fast.Value    // the buffer of boundValues
+	result  sqltypes.Result // of a compiled statement
 	// prepared has the prepared statements by their protocol id.
 	prepared map[uint32]statement
 }
 
 // settle frees the statement's memory once its answer has been sent.
 func (s *connState) settle() {
+	clear(s.bound) // they may be long
+	s.result = sqltypes.Result{}
 	if s.farm != nil {
 		s.farm.Settle()
 	}
@@ -134,7 +142,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi bool, callback mysql.ResultSpoolFn) (string, error) {
 	defer stateOf(c).settle()
 	text := gms.RemoveSpaceAndDelimiter(query, ';')
-	if stmt, ok := stateOf(c).findCompiled(text, false, nil); ok {
+	if stmt, ok := stateOf(c).findCompiled(text); ok {
 		return "", h.queryCompiled(ctx, c, text, stmt, callback)
 	}
 	if isShutdown(text) {
@@ -253,7 +261,9 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 		}
 	}
 	ast, _ := s.engine.GetPreparedQuery(query)
-	s.prepared[id] = newStatement(query, ast)
+	st := newStatement(query, ast)
+	st.prepared = new(fast.Prepared)
+	s.prepared[id] = st
 	return countParameters(c.PrepareData[id], ast)
 }
 
@@ -306,10 +316,10 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 			return err
 		}
 	}
-	bound, plain := boundValues(prepare.BindVars)
+	bound, plain := stateOf(c).boundValues(prepare.BindVars)
 	stmt, isCompiled := compiled{}, false
 	if plain {
-		stmt, isCompiled = stateOf(c).findCompiled(st.text, true, bound)
+		stmt, isCompiled = stateOf(c).findPrepared(st, bound)
 	}
 	res, err := h.run(ctx, c, st, func(ctx context.Context, buf *resultBuffer) error {
 		if isCompiled {
@@ -511,17 +521,25 @@ func (h *handler) attempt(ctx context.Context, state *connState, st statement, e
 	h.stats.statements.Add(1)
 	s := state.session
 	s.BeginStatement(Statement{Locking: st.locking, Aside: st.aside})
-	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
-	if state.farm != nil {
-		buf.charge, buf.columns = state.farm.Take, state.farm.ResultColumns
-	}
+	buf := h.bufferOf(state)
+	defer buf.clear()
 	before := state.insertID()
-	err := h.guard(st, func() error { return exec(&buf) })
+	err := h.guard(st, func() error { return exec(buf) })
 	state.tellInserted(st, before, buf.res)
 	if err = s.EndStatement(ctx, shownOf(st, buf.res), err); err != nil {
 		return nil, err
 	}
 	return buf.result(), nil
+}
+
+// bufferOf returns the empty buffer of a connection's results.
+func (h *handler) bufferOf(state *connState) *resultBuffer {
+	buf := &state.buffer
+	buf.limit = h.cfg.ResultBufferBytes
+	if state.farm != nil && buf.charge == nil {
+		buf.charge, buf.columns = state.farm.Take, state.farm.ResultColumns
+	}
+	return buf
 }
 
 // guard turns a panic of the engine into an error of the statement that caused

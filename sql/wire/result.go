@@ -38,6 +38,11 @@ const (
 	rowOverheadBytes   = 24
 )
 
+// clear drops the result, so that the buffer can take another one.
+func (b *resultBuffer) clear() {
+	*b = resultBuffer{limit: b.limit, columns: b.columns, charge: b.charge}
+}
+
 // add takes over the next batch of the statement's result. The engine calls it, from one
 // goroutine at a time.
 func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {

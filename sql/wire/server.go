@@ -44,14 +44,15 @@ type Engine struct {
 // A Server answers MySQL clients, from any number of listeners and from within
 // the process. It is safe for concurrent use.
 type Server struct {
-	cfg    Config
-	gms    *sqle.Engine // the first engine; all share its users, locks and process list
-	mux    *mux
-	inner  []*server.Server
-	stats  counters
-	accept sync.WaitGroup
-	local  superuser
-	closed atomic.Bool
+	cfg       Config
+	gms       *sqle.Engine // the first engine; all share its users, locks and process list
+	processes *processList
+	mux       *mux
+	inner     []*server.Server
+	stats     counters
+	accept    sync.WaitGroup
+	local     superuser
+	closed    atomic.Bool
 
 	started time.Time
 	lastPid atomic.Uint64
@@ -80,6 +81,11 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	cfg = cfg.WithDefaults()
 	adoptLogs(cfg.Logger)
 	s := &Server{cfg: cfg, gms: engines[0].GMS, mux: newMux(cfg), started: cfg.Clock.Now()}
+	s.processes, _ = s.gms.ProcessList.(*processList) // of another server of these engines
+	if s.processes == nil {
+		s.processes = &processList{clock: cfg.Clock, log: cfg.Logger}
+		s.gms.ProcessList = s.processes
+	}
 	s.mux.refresh, s.mux.watch.kill = engines[0].Refresh, s.gms.ProcessList.Kill
 	s.createAccounts()
 	if err := setVariables(cfg); err != nil {
@@ -112,7 +118,7 @@ func (s *Server) addEngine(e Engine) error {
 		if !ok {
 			return nil, fmt.Errorf("wire: the engine's handler %T cannot run parsed statements", h)
 		}
-		return &handler{engineHandler: eh, gms: e.GMS, newContext: newContext, mux: s.mux, cfg: s.cfg,
+		return &handler{engineHandler: eh, gms: e.GMS, processes: s.processes, newContext: newContext, mux: s.mux, cfg: s.cfg,
 			clock: s.cfg.Clock, log: s.cfg.Logger, stats: &s.stats, started: s.started}, nil
 	}
 	inner, err := server.NewServerWithHandler(s.innerConfig(), e.GMS, newContext,

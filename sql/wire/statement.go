@@ -6,6 +6,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/fast"
 )
 
 // A statement is one parsed statement of a request.
@@ -24,6 +26,8 @@ type statement struct {
 	writes bool
 	// replaces is set for REPLACE, updates for UPDATE.
 	replaces, updates bool
+	// prepared is set for a prepared statement.
+	prepared *fast.Prepared
 	// command is the counter of the protocol command, which is counted besides the statement; 0 for
 	// a query.
 	command counted
