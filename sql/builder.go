@@ -88,6 +88,10 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		return rows, err
 	}
 	switch n := n.(type) {
+	case *plan.Filter:
+		if narrowed := b.e.columnsFilter(ctx, n); narrowed != nil {
+			return b.ordinary(ctx, s, narrowed, row)
+		}
 	case *plan.IndexedTableAccess:
 		if rows, err := b.lookup(ctx, n, row); rows != nil || err != nil {
 			return rows, err

@@ -51,6 +51,8 @@ type Engine struct {
 	compiled   *fast.Cache
 	routines   *routine.Runner
 	status     atomic.Pointer[StatusSource]
+	// defaultRules are go-mysql-server's rules for the texts of columns' defaults.
+	defaultRules []*analyzer.Rule
 }
 
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
@@ -83,6 +85,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	e.privileges = account.NewPrivileges(a.Catalog)
 	a.Catalog.AuthHandler = change.Authorizer(account.Authorizer(a.Catalog.AuthHandler), a.Catalog)
 	e.privileges.HideProcesses(a.Catalog.InfoSchema)
+	a.Catalog.InfoSchema = infoSchema{a.Catalog.InfoSchema, e}
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	e.compiled = fast.NewCache(e.Store, e.gms, o.ReadOnly)

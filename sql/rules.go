@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -52,12 +54,18 @@ func ownRules(a *analyzer.Analyzer, e *Engine) {
 				b.Rules[i].Apply = e.withMeters(b.Rules[i].Apply)
 			}
 			b.Rules[i].Apply = whileWanted(b.Rules[i].Apply)
+			if slices.Contains(defaultTexts, b.Rules[i].Id.String()) {
+				e.defaultRules = append(e.defaultRules, &b.Rules[i])
+			}
 		}
 	}
 }
 
 // finalizeSubqueries is the name of the last rule that changes subqueries before they run.
 const finalizeSubqueries = "finalizeSubqueries"
+
+// defaultTexts are the names of the rules that change the texts of columns' defaults.
+var defaultTexts = []string{"stripTableNamesFromColumnDefaults", "quoteDefaultColumnValueNames"}
 
 // withMeters returns a rule that also meters the subqueries in expressions.
 func (e *Engine) withMeters(apply analyzer.RuleFunc) analyzer.RuleFunc {
