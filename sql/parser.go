@@ -203,6 +203,9 @@ func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckInvisible(query, stmt); err != nil {
 		return err
 	}
+	if err := compat.CheckUnionOrders(query, stmt); err != nil {
+		return err
+	}
 	return compat.CheckDefaults(query, stmt)
 }
 

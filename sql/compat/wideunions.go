@@ -38,6 +38,9 @@ func wideUnions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 		if !ok {
 			return n, transform.SameTree, nil
 		}
+		if err := checkUnionOrder(ctx, s); err != nil {
+			return n, transform.SameTree, err
+		}
 		left, areConverted := s.Left().(*plan.Project)
 		right, ok := s.Right().(*plan.Project)
 		if !ok || !areConverted || len(left.Projections) != len(right.Projections) {

@@ -129,6 +129,7 @@ var (
 	UnknownColumn        = kind(1054, "Unknown column '%s' in 'field list'")
 	AmbiguousColumn      = kind(1052, "Column '%s' in field list is ambiguous")
 	ValueCount           = kind(1136, "Column count doesn't match value count at row 1")
+	AggregateOrdersUnion = kind(3028, "Expression #%d of ORDER BY contains aggregate function and applies to the result of a UNION, EXCEPT or INTERSECT")
 	ColumnCount          = kind(1222, "The used SELECT statements have a different number of columns")
 	TooManyRows          = kind(1172, "Result consisted of more than one row")
 	InvalidGroupFunction = kind(1111, "Invalid use of group function")

@@ -77,6 +77,7 @@ var kinds = []struct {
 	{"UnknownColumn", UnknownColumn.New("a"), 1054, "42S22", "Unknown column 'a' in 'field list'"},
 	{"AmbiguousColumn", AmbiguousColumn.New("a"), 1052, "23000", "Column 'a' in field list is ambiguous"},
 	{"ValueCount", ValueCount.New(), 1136, "21S01", "Column count doesn't match value count at row 1"},
+	{"AggregateOrdersUnion", AggregateOrdersUnion.New(1), 3028, "HY000", "Expression #1 of ORDER BY contains aggregate function and applies to the result of a UNION, EXCEPT or INTERSECT"},
 	{"ColumnCount", ColumnCount.New(), 1222, "21000", "The used SELECT statements have a different number of columns"},
 	{"TooManyRows", TooManyRows.New(), 1172, "42000", "Result consisted of more than one row"},
 	{"InvalidGroupFunction", InvalidGroupFunction.New(), 1111, "HY000", "Invalid use of group function"},

@@ -547,8 +547,7 @@ func (h *handler) bufferOf(state *connState) *resultBuffer {
 func (h *handler) guard(st statement, exec func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("statement panicked", "panic", p, "statement", st.text, "stack", string(debug.Stack()))
-			err = internalError(fmt.Sprint(p))
+			err = h.panicError(st, fmt.Sprint(p), string(debug.Stack()))
 		}
 	}()
 	return h.withoutStack(st, exec())
@@ -568,14 +567,22 @@ func (h *handler) withoutStack(st statement, err error) error {
 	if !found {
 		return err // not a panic, but a value that contains this text
 	}
-	h.log.Error("statement panicked", "panic", panicked, "statement", st.text, "stack", "goroutine "+stack)
-	return internalError(panicked)
+	return h.panicError(st, panicked, "goroutine "+stack)
 }
 
 // enginePanic precedes the text of a panic in an error of the engine.
 const enginePanic = "panic recovered: "
 
-func internalError(panicked string) error {
+// unequalSides is in the stack of go-mysql-server's panic if the left side of a UNION, INTERSECT or
+// EXCEPT has more columns than the right one.
+const unequalSides = "planbuilder.(*Builder).mergeSetOpScopeColumns("
+
+// panicError logs a panic of the engine, and returns the statement's error.
+func (h *handler) panicError(st statement, panicked, stack string) error {
+	if strings.Contains(stack, unequalSides) {
+		return myerr.ColumnCount.New()
+	}
+	h.log.Error("statement panicked", "panic", panicked, "statement", st.text, "stack", stack)
 	return myerr.Internal.New(panicked)
 }
 

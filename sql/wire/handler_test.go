@@ -423,6 +423,21 @@ func TestPanicIsTheStatementsError(t *testing.T) {
 	}
 }
 
+// A UNION whose first SELECT has more columns than the second made go-mysql-server panic.
+func TestUnionsOfUnequalColumns(t *testing.T) {
+	db := startServer(t, Config{}).open(t, "")
+	mustExec(t, db, "create table t (a int, b int)")
+	for _, query := range []string{
+		"select 1, 2 union select 1", "select 1, 2 except select 1", "select * from t union select 1",
+		"select * from (select 1, 2 union select 1) d", "(select 1, 2) union (select 1) limit 1", "create view v as select 1, 2 union select 1",
+	} {
+		for range 3 {
+			_, err := db.Exec(query)
+			wantError(t, err, 1222, "21000", "different number of columns")
+		}
+	}
+}
+
 // A panic in a goroutine of the engine comes as an error with the stack, which is logged.
 func TestStackIsNotTheClients(t *testing.T) {
 	var logged bytes.Buffer
