@@ -219,6 +219,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	}
 	account.Note(stmt)
 	change.Note(stmt)
+	compat.NameWiths(query, stmt)
 	keepDatabases(stmt)
 	bareSubqueries(query, stmt)
 	compat.SetNames(query, stmt)
