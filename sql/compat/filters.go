@@ -79,7 +79,9 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
 	same, isCondition := transform.SameTree, false
-	switch n.(type) {
+	switch of := n.(type) {
+	case *plan.SetOp:
+		n, same = withBoundedCounts(ctx, of)
 	case *plan.Filter, *plan.JoinNode:
 		n, same = withLists(ctx, n)
 		change, isCondition = plainCondition, true

@@ -23,17 +23,38 @@ const topMax = 100_000
 // them, and the sum would overflow with 18446744073709551615, which clients write to mean all rows.
 const countMax = 1 << 61
 
-// boundedCount replaces a number of LIMIT or OFFSET above countMax by countMax.
+// boundedCount replaces a number of LIMIT or OFFSET above countMax by countMax, and NULL, which a
+// parameter can be, by 0.
 func boundedCount(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	l, ok := e.(*expression.Literal)
 	if !ok || !types.IsInteger(l.Type(ctx)) {
 		return nil, false
+	}
+	if l.Value() == nil {
+		return expression.NewLiteral(int64(0), types.Int64), true
 	}
 	n, in, err := types.Uint64.Convert(ctx, l.Value())
 	if err != nil || in != gms.InRange || n.(uint64) <= countMax {
 		return nil, false
 	}
 	return expression.NewLiteral(int64(countMax), types.Int64), true
+}
+
+// withBoundedCounts replaces the LIMIT and OFFSET of a set operation as boundedCount does.
+func withBoundedCounts(ctx *gms.Context, s *plan.SetOp) (gms.Node, transform.TreeIdentity) {
+	limit, isLimit := boundedCount(ctx, s.Limit)
+	offset, isOffset := boundedCount(ctx, s.Offset)
+	if !isLimit && !isOffset {
+		return s, transform.SameTree
+	}
+	bounded := *s
+	if isLimit {
+		bounded.Limit = limit
+	}
+	if isOffset {
+		bounded.Offset = offset
+	}
+	return &bounded, transform.NewTree
 }
 
 // withoutLongTops replaces a node with a large LIMIT by a sort of all rows and a limit.

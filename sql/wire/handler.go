@@ -281,17 +281,32 @@ func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 		}
 	}
 	count := 0
-	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
+	eachNode(func(n sqlparser.SQLNode) {
 		if v, ok := n.(*sqlparser.SQLVal); ok && v.Type == sqlparser.ValArg {
 			count++
 		}
-		return true, nil
 	}, nodes...)
 	p.ParamsCount, p.ParamsType = uint16(count), make([]int32, count)
 	if count > 0 && p.BindVars == nil {
 		p.BindVars = make(map[string]*querypb.BindVariable, count)
 	}
 	return count
+}
+
+// eachNode calls visit for nodes and all below them, also those that sqlparser.Walk leaves out: the
+// ends of UNIONs, and what EXPLAIN explains.
+func eachNode(visit func(sqlparser.SQLNode), nodes ...sqlparser.SQLNode) {
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		visit(n)
+		switch n := n.(type) {
+		case *sqlparser.SetOp:
+			eachNode(visit, n.With, n.OrderBy, n.Limit)
+		case *sqlparser.Explain:
+			eachNode(visit, n.Statement)
+		}
+		return true, nil
+	}, nodes...)
 }
 
 // forgetPrepared removes a prepared statement that is closed, or could not be prepared.

@@ -438,6 +438,31 @@ func TestUnionsOfUnequalColumns(t *testing.T) {
 	}
 }
 
+// The parameters of a UNION's ORDER BY and LIMIT, and of what EXPLAIN explains, are counted.
+func TestParametersOfUnions(t *testing.T) {
+	db := startServer(t, Config{}).open(t, "")
+	mustExec(t, db, "create table t (a int primary key)", "insert into t values (1), (2), (3)")
+	for _, s := range []struct {
+		query string
+		args  []any
+		want  string
+	}{
+		{"select a from t union select a + ? from t order by a limit ?, ?", []any{3, 3, 1}, "4"},
+		{"(select a from t order by a limit ?) union (select 9 limit ?) order by 1 desc limit ?", []any{1, 1, 1}, "9"},
+		{"with w as (select ? x) select x from w union select ? limit ?, ?", []any{7, 8, 1, 1}, "8"},
+	} {
+		var got string
+		if err := db.QueryRow(s.query, s.args...).Scan(&got); err != nil || got != s.want {
+			t.Errorf("%s: %v (%v), want %s", s.query, got, err, s.want)
+		}
+	}
+	rows, err := db.Query("explain select a from t where a = ?", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows.Close()
+}
+
 // A panic in a goroutine of the engine comes as an error with the stack, which is logged.
 func TestStackIsNotTheClients(t *testing.T) {
 	var logged bytes.Buffer
