@@ -220,6 +220,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	account.Note(stmt)
 	change.Note(stmt)
 	compat.NameWiths(query, stmt)
+	compat.RenameLast(stmt)
 	keepDatabases(stmt)
 	bareSubqueries(query, stmt)
 	compat.SetNames(query, stmt)
