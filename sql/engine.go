@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,11 +72,22 @@ var mysqlDefaults = map[string]any{
 	"sql_mode":             "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
 }
 
+// haveMySQLDefaults makes SET name = DEFAULT give the variables, which all engines of a process share,
+// the values of mysqlDefaults.
+var haveMySQLDefaults = sync.OnceFunc(func() {
+	for name, value := range mysqlDefaults { // any order
+		if v, _, ok := gms.SystemVariables.GetGlobal(name); ok {
+			v.SetDefault(value)
+		}
+	}
+})
+
 // NewEngine returns an engine over a catalog. Close it before the catalog.
 func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error) {
 	e := &Engine{opt: o}
 	e.Store = store.New(m, cat, store.Config{Memory: o.Memory, Processors: o.Processors, Parse: parser{}.Parse, IsSuper: e.isSuper})
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{secureFilePriv(o.Files)})
+	haveMySQLDefaults()
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}

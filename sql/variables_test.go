@@ -294,3 +294,19 @@ func TestDescribedDefaults(t *testing.T) {
 	shows{"create table t (id int primary key); create table l (a int); create trigger g after delete on t for each row insert into l values (old.id); create trigger h before insert on t for each row insert into l values (1)",
 		"explain delete from t where id = 1", "1 | DELETE | t | NULL | const | PRIMARY | PRIMARY | 4 | const | 0 | NULL | Using where\n"}.test(t)
 }
+
+// SET name = DEFAULT restores what a session began with, where that is MySQL's default and not
+// go-mysql-server's.
+func TestSetDefault(t *testing.T) {
+	c := newInstance(t).client("")
+	for name, other := range map[string]string{
+		"sql_mode": "''", "collation_connection": "'utf8mb4_bin'", "collation_server": "'utf8mb4_bin'", "collation_database": "'utf8mb4_bin'",
+	} {
+		began := c.exec("SELECT @@" + name)
+		c.exec("SET " + name + " = " + other)
+		c.exec("SET " + name + " = DEFAULT")
+		if got := c.exec("SELECT @@" + name); got[0][0] != began[0][0] {
+			t.Errorf("%s is %v, and was %v", name, got[0][0], began[0][0])
+		}
+	}
+}
