@@ -32,3 +32,21 @@ func TestAggregatesOfOutside(t *testing.T) {
 		s.test(t)
 	}
 }
+
+// A column of the query around is a constant beside the aggregates of a subquery; the results are MariaDB's.
+func TestOutsideColumnsBesideAggregates(t *testing.T) {
+	const setup = "create table a (id int primary key, i int); create table b (id int primary key, i int); insert into a values (1,1),(2,2); insert into b values (1,5),(2,6),(3,7)"
+	for _, s := range []shows{
+		{setup, "select id, (select coalesce(max(b.i), a.i) from b where b.id > a.id + 1) from a order by id", "1 | 7\n2 | 2\n"},
+		{setup, "select id, (select count(*) + a.i from b) from a order by id", "1 | 4\n2 | 5\n"},
+		{setup, "select id, (select a.i from b having count(*) > 1) from a order by id", "1 | 1\n2 | 2\n"},
+		{setup, "select id, (select concat(a.i, max(b.i)) from b) from a order by id", "1 | 17\n2 | 27\n"},
+		{setup, "select id, (select sum(d.x) + a.i from (select i x from b) d) from a order by id", "1 | 19\n2 | 20\n"},
+		{setup, "select id, (select max(b.i) + (select min(c.id) + a.id from b c) from b) from a order by id", "1 | 9\n2 | 10\n"},
+		{setup, "select id from a where i <> (select coalesce(max(i), a.i) from b where b.id = a.id) order by id", "1\n2\n"},
+		{setup, "select id, (select b.id + max(b.i) + a.i from b) from a", "error 1140"},
+		{setup, "select id, (select max(b.i) from b), count(*) from a", "error 1140"},
+	} {
+		s.testTwice(t)
+	}
+}

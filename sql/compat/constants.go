@@ -16,16 +16,16 @@ import (
 const validateGroups = "validateGroupBy"
 
 // withConstants makes validateGroups allow, beside aggregates, expressions that have no operands
-// and are not columns, such as NOW(), JSON_ARRAY() and variables, and subqueries whose only columns
-// of the query around are grouped by. The rule itself treats all of these except literals as
-// columns.
+// and are not columns, such as NOW(), JSON_ARRAY() and variables, columns of the query around, and
+// subqueries whose only columns of the query around are grouped by. The rule itself treats all of these
+// except literals as columns.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
 		if err == nil {
 			return out, same, nil
 		}
-		literal, same, failed := transform.NodeWithOpaque(ctx, n, withLiterals)
+		literal, same, failed := transform.NodeWithOpaque(ctx, n, constants{scope.Correlated()}.withLiterals)
 		if failed != nil || same {
 			return out, transform.SameTree, err
 		}
@@ -38,13 +38,18 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 // identifies expressions by their text.
 type asWritten string
 
+// constants replaces what has one value for all rows that a query groups by literals.
+type constants struct {
+	outer gms.ColSet // the columns of the queries around it
+}
+
 // withLiterals replaces the expressions of a node by asLiteral.
-func withLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+func (c constants) withLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	e, ok := n.(gms.Expressioner)
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	all, same, err := allAsLiterals(ctx, e.Expressions())
+	all, same, err := c.allAsLiterals(ctx, e.Expressions())
 	if err != nil || bool(same) {
 		return n, transform.SameTree, err
 	}
@@ -52,10 +57,10 @@ func withLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentit
 	return n, transform.NewTree, err
 }
 
-func allAsLiterals(ctx *gms.Context, all []gms.Expression) ([]gms.Expression, transform.TreeIdentity, error) {
+func (c constants) allAsLiterals(ctx *gms.Context, all []gms.Expression) ([]gms.Expression, transform.TreeIdentity, error) {
 	out, same := make([]gms.Expression, len(all)), transform.SameTree
 	for i, e := range all {
-		literal, unchanged, err := asLiteral(ctx, e)
+		literal, unchanged, err := c.asLiteral(ctx, e)
 		if err != nil {
 			return nil, same, err
 		}
@@ -64,10 +69,10 @@ func allAsLiterals(ctx *gms.Context, all []gms.Expression) ([]gms.Expression, tr
 	return out, same, nil
 }
 
-// asLiteral replaces an expression by a literal, unless it has operands or is a column, and a
+// asLiteral replaces an expression by a literal, unless it has operands or is the query's column, and a
 // subquery by the columns of the query around that it uses. It goes from the top down, because
 // EXISTS takes nothing but a subquery.
-func asLiteral(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+func (c constants) asLiteral(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	switch e := e.(type) {
 	case *plan.ExistsSubquery:
 		return outerColumns(ctx, e.Query), transform.NewTree, nil
@@ -75,16 +80,21 @@ func asLiteral(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.Tr
 		return outerColumns(ctx, e), transform.NewTree, nil
 	}
 	if children := e.Children(); len(children) > 0 {
-		all, same, err := allAsLiterals(ctx, children)
+		all, same, err := c.allAsLiterals(ctx, children)
 		if err != nil || bool(same) {
 			return e, transform.SameTree, err
 		}
 		e, err = e.WithChildren(ctx, all...)
 		return e, transform.NewTree, err
 	}
-	switch e.(type) {
+	switch e := e.(type) {
 	case gms.WindowAdaptableExpression:
 		return e, transform.SameTree, nil
+	case *expression.GetField:
+		if !c.outer.Contains(e.Id()) {
+			return e, transform.SameTree, nil
+		}
+		return expression.NewLiteral(asWritten(e.String()), types.LongText), transform.NewTree, nil
 	case gms.FunctionExpression, *expression.UserVar, *expression.SystemVar, *expression.BindVar, *expression.ProcedureParam:
 		return expression.NewLiteral(asWritten(e.String()), types.LongText), transform.NewTree, nil
 	}
