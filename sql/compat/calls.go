@@ -21,7 +21,7 @@ const (
 // and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
 // rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; GROUP_CONCAT, where
 // it uses only the first of several expressions; aggregates in subqueries; casts to CHAR, whose
-// type has not the collation; and intervals of several units or with a minus before them.
+// type has not the collation; CUME_DIST; and intervals of several units or with a minus before them.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
@@ -37,7 +37,8 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	casts := runsNow(stmt) && ContainsFold(query, "char") && (ContainsFold(query, "cast") || ContainsFold(query, "convert"))
 	inverts := strings.IndexByte(query, '~') >= 0 && (runsNow(stmt) || isView(stmt))
 	intervals := ContainsFold(query, "interval")
-	if stmt == nil || !(aggregates || groups || decimals || casts || inverts || intervals) {
+	shares := ContainsFold(query, "cume_dist")
+	if stmt == nil || !(aggregates || groups || decimals || casts || inverts || intervals || shares) {
 		return // walking costs more than parsing
 	}
 	// The visitor never fails, so neither does Walk.
@@ -45,6 +46,7 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 		switch n := node.(type) {
 		case *sqlparser.FuncExpr:
 			useOurAggregate(n)
+			countPeers(n)
 		case *sqlparser.GroupConcatExpr:
 			concatAll(n)
 		case *sqlparser.UnaryExpr:
