@@ -49,6 +49,8 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
 			return executor.NewGroups(ctx, &r.s.Holding, gmsplan.NewGroupBy(n.Exprs, n.By, nil), rows)
 		})
+	case *plan.Window:
+		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &windows{RowIter: rows, exprs: n.Exprs, h: &r.s.Holding} })
 	case *plan.Distinct:
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
 			return compat.NewDistinctRows(&r.s.Holding, rows, n.Schema)

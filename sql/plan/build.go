@@ -143,6 +143,8 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 		return b.project(n)
 	case *gmsplan.GroupBy:
 		return b.group(n)
+	case *gmsplan.Window:
+		return b.window(n)
 	case *gmsplan.Sort:
 		return b.sort(n)
 	case *gmsplan.Distinct:

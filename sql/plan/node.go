@@ -93,6 +93,8 @@ func childrenOf(n Node) []Node {
 		return []Node{n.Child}
 	case *Group:
 		return []Node{n.Child}
+	case *Window:
+		return []Node{n.Child}
 	case *Sort:
 		return []Node{n.Child}
 	case *Distinct:

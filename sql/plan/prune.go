@@ -27,6 +27,8 @@ func prune(ctx *gms.Context, n Node) error {
 			n, users = x.Child, []Node{x}
 		case *Group:
 			n, users = x.Child, []Node{x}
+		case *Window:
+			n, users = x.Child, []Node{x}
 		case *Derived: // returns the rows of its SELECT as they are
 			n, users = x.Child, nil
 		case *Union:
@@ -119,7 +121,7 @@ func areLists(users []Node) bool {
 		return false
 	}
 	switch users[0].(type) {
-	case *Project, *Group:
+	case *Project, *Group, *Window:
 		return true
 	}
 	return false
@@ -197,6 +199,8 @@ func eachOf(nodes []Node, f func(gms.Expression) (gms.Expression, error)) (err e
 			if err = each(n.By, f); err == nil {
 				err = each(n.Exprs, f)
 			}
+		case *Window:
+			err = each(n.Exprs, f)
 		case *Filter:
 			n.Cond, err = f(n.Cond)
 		case *Sort:
