@@ -15,6 +15,8 @@ func TestPlannedMemory(t *testing.T) {
 	c := openBounded(t, m)
 	for _, query := range []string{
 		"SELECT ROW_NUMBER() OVER (PARTITION BY k ORDER BY s) AS n FROM t WHERE id >= 0",
+		"SELECT COUNT(*) FROM (SELECT id, s FROM t WHERE id >= 0) d JOIN (SELECT k, s FROM t WHERE id >= 0) e ON e.s = d.s",
+		"SELECT COUNT(*) FROM t WHERE id IN (SELECT MAX(id) FROM t GROUP BY s)",
 	} {
 		for range 3 {
 			_, _, _, err := c.compiled(query)

@@ -62,8 +62,13 @@ func (r randomSQL) conditionOn(tables []joinedTable) string {
 
 // join makes up a SELECT from up to three tables, and reports whether its rows have an order.
 func (r randomSQL) join() (text string, isOrdered bool) {
+	return r.joinOf(func(table string) string { return table })
+}
+
+// joinOf is join of what read returns for a table.
+func (r randomSQL) joinOf(read func(table string) string) (text string, isOrdered bool) {
 	tables := []joinedTable{{r.one("a", "a", "b", "c"), "p1"}}
-	from, where, isComma := tables[0].table+" p1", []string{}, r.IntN(4) == 0
+	from, where, isComma := read(tables[0].table)+" p1", []string{}, r.IntN(4) == 0
 	for _, name := range []string{"p2", "p3"}[:(1+r.IntN(5))/2] {
 		t := joinedTable{r.one("a", "b", "c"), name}
 		on := []string{r.equality(t, tables)}
@@ -75,10 +80,10 @@ func (r randomSQL) join() (text string, isOrdered bool) {
 		}
 		tables = append(tables, t)
 		if isComma {
-			from, where = from+", "+t.table+" "+name, append(where, on...)
+			from, where = from+", "+read(t.table)+" "+name, append(where, on...)
 			continue
 		}
-		from += r.one(" JOIN ", " INNER JOIN ", " LEFT JOIN ", " LEFT JOIN ", " LEFT OUTER JOIN ", " RIGHT JOIN ") + t.table + " " + name + " ON " + strings.Join(on, " AND ")
+		from += r.one(" JOIN ", " INNER JOIN ", " LEFT JOIN ", " LEFT JOIN ", " LEFT OUTER JOIN ", " RIGHT JOIN ") + read(t.table) + " " + name + " ON " + strings.Join(on, " AND ")
 	}
 	for _, t := range tables {
 		switch r.IntN(6) {
@@ -92,6 +97,42 @@ func (r randomSQL) join() (text string, isOrdered bool) {
 		where = append(where, r.semiJoin(tables))
 	}
 	return r.selectFrom(tables, from, where)
+}
+
+// derivedJoin is join of tables and derived tables.
+func (r randomSQL) derivedJoin() (text string, isOrdered bool) {
+	return r.joinOf(func(table string) string {
+		switch r.IntN(4) {
+		case 0:
+			return table
+		case 1:
+			return "(SELECT * FROM " + table + r.where(table) + r.order(table) + ")"
+		case 2:
+			return "(SELECT DISTINCT * FROM " + table + r.where(table) + ")"
+		}
+		return "(SELECT * FROM " + table + r.where(table) + ")"
+	})
+}
+
+// groupedJoin makes up a join with a derived table of groups, or with a set of those of a subquery.
+func (r randomSQL) groupedJoin() string {
+	outer, inner := joinedTable{r.one("a", "b", "c"), "p1"}, joinedTable{r.one("a", "b", "c"), "p2"}
+	left, right, _ := strings.Cut(r.equality(inner, []joinedTable{outer}), " = ")
+	if strings.HasPrefix(left, "p2.") {
+		left, right = right, left
+	}
+	column := strings.TrimPrefix(right, "p2.")
+	having := r.one("", " HAVING COUNT(*) > 1", " HAVING COUNT(*) = 2")
+	groups := "SELECT " + column + r.one("", " AS x") + " FROM " + inner.table + r.where(inner.table) + " GROUP BY " + column + having
+	rest := r.one("", " AND "+outer.qualified(r.condition(outer.table, 1)))
+	switch r.IntN(3) {
+	case 0:
+		return "SELECT p1.* FROM " + outer.table + " p1 WHERE " + left + " IN (" + groups + ")" + rest
+	case 1:
+		return "SELECT p1.*, g.n FROM " + outer.table + " p1" + r.one(" JOIN ", " LEFT JOIN ") + "(SELECT " + column + " AS x, COUNT(*) AS n FROM " + inner.table + " GROUP BY " + column + having + ") g ON " + left + " = g.x" + rest
+	}
+	function := r.one("MIN", "MAX")
+	return "SELECT p1.*, g.* FROM " + outer.table + " p1" + r.one(" JOIN ", " LEFT JOIN ") + "(SELECT " + function + "(" + column + ") AS x, COUNT(*) AS n FROM " + inner.table + r.where(inner.table) + ") g ON " + left + " = g.x" + rest
 }
 
 // semiJoin makes up a condition that a subquery has rows.

@@ -85,9 +85,11 @@ func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
 	least := make(map[int]float64) // rows of an outermost table
 	for i := range n.Orders {
 		o := &n.Orders[i]
-		scan := n.Tables[o.Outer].Scan
-		total := r.rowsOf(ctx, scan)
-		counts[i] = r.count(ctx, scan, accessOf(scan, o.Access), total)
+		total := r.rowsOfTable(ctx, &n.Tables[o.Outer])
+		counts[i] = total
+		if scan := n.Tables[o.Outer].Scan; scan.Table != nil {
+			counts[i] = r.count(ctx, scan, accessOf(scan, o.Access), total)
+		}
 		if before, ok := least[o.Outer]; !ok || counts[i] < before {
 			least[o.Outer] = min(total, counts[i])
 		}
@@ -98,7 +100,7 @@ func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
 		if o.Ordered || len(n.Order) == 0 {
 			c = r.untilWanted(n.Wants, c, least[o.Outer])
 		}
-		if c *= lookupsOf(n, o); c < cost {
+		if c *= r.lookupsOf(ctx, n, o); c < cost {
 			best, cost = i, c
 		}
 	}
@@ -109,16 +111,70 @@ func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
 const manyRows = 10
 
 // lookupsOf returns about how many rows an order of a join reads for each of the outermost table.
-func lookupsOf(n *plan.Join, o *plan.JoinOrder) float64 {
+func (r *run) lookupsOf(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) float64 {
 	sum, rows := 1.0, 1.0
 	for i := range o.Steps {
 		s := &o.Steps[i]
-		if t := &n.Tables[s.Table]; t.Kind.Adds() && !s.Lookup.IsUnique(t.Table) {
+		switch t := &n.Tables[s.Table]; {
+		case t.IsSet:
+			rows *= inSet
+		case s.IsKept && len(s.Keys) == 0:
+			rows *= r.rowsOfTable(ctx, t)
+		case t.Kind.Adds() && !n.IsUnique(s) && t.Source == nil:
 			rows *= manyRows
 		}
 		sum += rows
 	}
 	return sum
+}
+
+// inSet is about the part of rows that are taken to be in a set, or to meet a condition.
+const inSet = 0.25
+
+// rowsOfTable returns about how many rows a table of a join has.
+func (r *run) rowsOfTable(ctx *gms.Context, t *plan.JoinTable) float64 {
+	if t.Source != nil {
+		return r.estimate(ctx, t.Source)
+	}
+	return r.rowsOf(ctx, t.Scan)
+}
+
+// estimate returns about how many rows a node returns.
+func (r *run) estimate(ctx *gms.Context, n plan.Node) float64 {
+	switch n := n.(type) {
+	case *plan.Scan:
+		total := r.rowsOf(ctx, n)
+		return min(total, r.count(ctx, n, r.choose(ctx, n), total))
+	case *plan.Join:
+		o := r.chooseOrder(ctx, n)
+		rows := r.rowsOfTable(ctx, &n.Tables[o.Outer])
+		if scan := n.Tables[o.Outer].Scan; scan.Table != nil {
+			rows = min(rows, r.count(ctx, scan, accessOf(scan, o.Access), rows))
+		}
+		return rows * r.lookupsOf(ctx, n, o)
+	case *plan.Limit:
+		return min(float64(r.wanted(n)), r.estimate(ctx, n.Child))
+	case *plan.Group:
+		if len(n.By) == 0 {
+			return 1
+		}
+		return inSet * r.estimate(ctx, n.Child)
+	case *plan.Filter:
+		return inSet * r.estimate(ctx, n.Child)
+	case *plan.Union:
+		return r.estimate(ctx, n.First) + r.estimate(ctx, n.Second)
+	case *plan.Project:
+		return r.estimate(ctx, n.Child)
+	case *plan.Derived:
+		return r.estimate(ctx, n.Child)
+	case *plan.Sort:
+		return r.estimate(ctx, n.Child)
+	case *plan.Distinct:
+		return r.estimate(ctx, n.Child)
+	case *plan.Window:
+		return r.estimate(ctx, n.Child)
+	}
+	return 1
 }
 
 // rowsOf returns about how many rows a table has.

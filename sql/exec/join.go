@@ -4,7 +4,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/plan"
-	"github.com/farmsql/farmsql/sql/row"
 )
 
 // join returns the rows of a join by nested loops: for each row of a table, the rows of the next are
@@ -14,8 +13,7 @@ func (r *run) join(ctx *gms.Context, n *plan.Join) (gms.RowIter, error) {
 		return nil, ErrPlan // it would have to lock the rows of all tables that are returned, and no others
 	}
 	o := r.chooseOrder(ctx, n)
-	scan := n.Tables[o.Outer].Scan
-	rows, err := r.scanBy(ctx, scan, accessOf(scan, o.Access))
+	rows, err := r.outermost(ctx, &n.Tables[o.Outer], o.Access)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +41,18 @@ func (r *run) joinTest(n *plan.Join, numbers []int) (test, bool) {
 
 // joinCompiler compiles conditions on the rows of a join.
 func joinCompiler(n *plan.Join, values []plan.Value) *compiler {
-	return &compiler{n.Place, func(column int) *row.KeyCodec {
-		t, own := n.Column(column)
-		return t.Codec(own)
-	}, values}
+	return &compiler{n.Place, n.Codec, values}
+}
+
+// outermost returns the rows of a join's outermost table, by an access with that number.
+func (r *run) outermost(ctx *gms.Context, t *plan.JoinTable, access int) (gms.RowIter, error) {
+	switch {
+	case t.Source == nil:
+		return r.scanBy(ctx, t.Scan, accessOf(t.Scan, access))
+	case t.IsSet:
+		return &keptRows{kept: r.newKept(t, []keptKey{{own: 0, codec: t.Codec(0)}})}, nil
+	}
+	return r.source(ctx, t)
 }
 
 // A widened returns the rows of a join's outermost table with room for those of the others.

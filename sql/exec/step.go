@@ -16,6 +16,8 @@ type step struct {
 	r      *run
 	table  *store.Table
 	lookup *lookup
+	// kept has the table's rows, if there is no lookup.
+	kept   *kept
 	passes func(*gms.Context, gms.Row) (bool, error)
 	// on decides whether a row belongs to that of the tables before, and where whether what results is
 	// returned.
@@ -43,6 +45,9 @@ type step struct {
 
 // step returns the rows of a step; false if a value is not plain.
 func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIter, bool) {
+	if s.IsKept {
+		return r.keptStep(n, s, outer)
+	}
 	t := &n.Tables[s.Table]
 	own := compiler{t.Scan.Place, t.Table.Codec, r.values}
 	passes, ok := own.compile(whereOf(t.Scan))
@@ -59,6 +64,29 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind, reverse: s.Reverse,
 		first: first, isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
 	}, ok && can && will && is
+}
+
+// keptStep is step for rows that are kept.
+func (r *run) keptStep(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIter, bool) {
+	t := &n.Tables[s.Table]
+	where, can := r.joinTest(n, s.Where)
+	on, will := joinCompiler(n, r.values).compile(plan.And(t.On))
+	var keys []keptKey
+	for _, k := range s.Keys {
+		keys = append(keys, keptKey{t.Scan.Place(k.Column), n.Place(k.Outer), t.Codec(k.Column)})
+	}
+	return &step{
+		RowIter: outer, r: r, kept: r.newKept(t, keys), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind,
+		isUnique: n.IsUnique(s), together: 1,
+	}, can && will
+}
+
+// Close implements gms.RowIter.
+func (s *step) Close(ctx *gms.Context) error {
+	if s.kept != nil {
+		s.kept.give()
+	}
+	return s.RowIter.Close(ctx)
 }
 
 // Next implements gms.RowIter.
@@ -143,7 +171,13 @@ func (s *step) next(ctx *gms.Context) error {
 	}
 	t := s.taken[0]
 	s.taken = s.taken[1:]
-	s.outer, s.matched, s.found = t.row, false, gms.RowsToRowIter()
+	s.outer, s.matched = t.row, false
+	if s.kept != nil {
+		rows, err := s.kept.find(ctx, t.row)
+		s.found = &rowList{rows: rows}
+		return err
+	}
+	s.found = gms.RowsToRowIter()
 	if t.hasKeys {
 		s.found = s.table.Rows(s.r.s, s.r.tr, &store.Scan{
 			Index: s.lookup.index, Ranges: []store.KeyRange{t.keys}, Reverse: s.reverse, Passes: s.passes, First: s.first,
@@ -173,6 +207,10 @@ func (s *step) take(ctx *gms.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if s.kept != nil {
+			s.taken = append(s.taken, takenRow{row: row})
+			continue
 		}
 		keys, ok, err := s.lookup.rangeFor(row)
 		if err != nil {

@@ -8,9 +8,11 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -229,18 +231,39 @@ func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
 		return nil, scope{}, err
 	}
 	exprs, err := b.expressions(n.Projections, s)
-	return &Project{child, exprs}, ids(n.Projections), err
+	return &Project{child, exprs}, scopeOf(n.Projections, s), err
 }
 
-// ids returns the scope of the rows of expressions. An expression that nothing refers to has no id.
-func ids(exprs []gms.Expression) scope {
+// ids returns the scope of the rows of expressions whose values are not compared with columns of tables.
+func ids(exprs []gms.Expression) scope { return scopeOf(exprs, scope{}) }
+
+// scopeOf returns the scope of the rows of expressions over those of another. An expression that nothing
+// refers to has no id.
+func scopeOf(exprs []gms.Expression, of scope) scope {
 	s := scope{ids: make([]gms.ColumnId, len(exprs))}
+	if of.codecs != nil {
+		s.codecs = make([]*row.KeyCodec, len(exprs))
+	}
 	for i, e := range exprs {
 		if e, ok := e.(gms.IdExpression); ok {
 			s.ids[i] = e.Id()
 		}
+		if at, ok := of.column(columnBehind(e)); ok {
+			s.codecs[i] = of.codecs[at]
+		}
 	}
 	return s
+}
+
+// columnBehind returns the expression of whose values an expression has one.
+func columnBehind(e gms.Expression) gms.Expression {
+	switch e := e.(type) {
+	case *expression.Alias:
+		return columnBehind(e.Child)
+	case *aggregation.Max, *aggregation.Min:
+		return e.Children()[0]
+	}
+	return e
 }
 
 func (b *builder) group(n *gmsplan.GroupBy) (Node, scope, error) {
@@ -266,10 +289,10 @@ func (b *builder) group(n *gmsplan.GroupBy) (Node, scope, error) {
 			return nil, scope{}, refused("%s beside aggregates", e)
 		}
 	}
-	if len(g.By) == 0 && aggregates < len(g.Exprs) || aggregates == 0 {
+	if len(g.By) == 0 && (aggregates < len(g.Exprs) || aggregates == 0) {
 		return nil, scope{}, refused("GROUP BY without aggregates")
 	}
-	return g, ids(n.SelectDeps), nil
+	return g, scopeOf(n.SelectDeps, s), nil
 }
 
 func (b *builder) sort(n *gmsplan.Sort) (Node, scope, error) {

@@ -8,6 +8,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file makes a Join of go-mysql-server's joins, which are of two tables each.
@@ -23,11 +25,13 @@ type joinBuilder struct {
 	// is not joined by an inner join, belong to those of the tables before.
 	inner []gms.Expression
 	on    map[int][]gms.Expression
+	// sets are the conditions of inner that a column is in a set.
+	sets []Condition
 }
 
 // join returns the plan of a join; where is the condition above it, nil for none.
 func (b *builder) join(n gms.Node, where gms.Expression) (Node, scope, error) {
-	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression)}
+	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression), nil}
 	s, err := j.flatten(n)
 	if err != nil {
 		return nil, scope{}, err
@@ -48,7 +52,7 @@ func (b *builder) join(n gms.Node, where gms.Expression) (Node, scope, error) {
 			return nil, scope{}, err
 		}
 	}
-	return j.Join, s, j.placeAll(b.ctx, j.innerJoins(inner, on), on)
+	return j.Join, s, j.placeAll(b.ctx, j.innerJoins(append(inner, j.sets...), on), on)
 }
 
 // conjunction returns the conditions that several expressions are.
@@ -98,8 +102,36 @@ func (j *joinBuilder) flatten(n gms.Node) (scope, error) {
 		return scope{slices.Concat(s.ids, more.ids), slices.Concat(s.codecs, more.codecs)}, nil
 	case *gmsplan.ResolvedTable, *gmsplan.TableAlias:
 		return j.table(n)
+	case *gmsplan.SubqueryAlias:
+		return j.source(n)
 	}
 	return scope{}, refused("a join of %T", n)
+}
+
+// source adds the rows of a node that is no table, and returns their scope.
+func (j *joinBuilder) source(n gms.Node) (scope, error) {
+	node, s, err := j.node(n)
+	if err != nil {
+		return scope{}, err
+	}
+	if s.codecs == nil {
+		s.codecs = make([]*row.KeyCodec, len(s.ids))
+	}
+	columns := make([]int, len(s.ids))
+	for i := range columns {
+		columns[i] = i
+	}
+	j.add(JoinTable{Scan: &Scan{Columns: columns}, Source: node, codecs: s.codecs})
+	return s, nil
+}
+
+// add adds a table behind the others.
+func (j *joinBuilder) add(t JoinTable) {
+	if len(j.Tables) > 0 {
+		last := &j.Tables[len(j.Tables)-1]
+		t.First = last.First + last.count()
+	}
+	j.Tables = append(j.Tables, t)
 }
 
 // table adds a table, and returns its scope.
@@ -112,12 +144,7 @@ func (j *joinBuilder) table(n gms.Node) (scope, error) {
 	if !ok {
 		return scope{}, refused("a join of no table")
 	}
-	t := JoinTable{Scan: scan}
-	if len(j.Tables) > 0 {
-		last := &j.Tables[len(j.Tables)-1]
-		t.First = last.First + len(last.Table.Columns)
-	}
-	j.Tables = append(j.Tables, t)
+	j.add(JoinTable{Scan: scan})
 	return s, nil
 }
 

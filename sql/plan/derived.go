@@ -52,6 +52,7 @@ func derivedScope(n *gmsplan.SubqueryAlias, inner scope) (scope, error) {
 			return scope{}, refused("column %d of a derived table", i+1)
 		}
 	}
+	s.codecs = inner.codecs
 	return s, nil
 }
 

@@ -32,6 +32,8 @@
 // A Join is read by nested loops: the rows of an outermost table, and for each of them those of the
 // next table that a lookup gives (JoinOrder). A lookup, too, gives all rows that meet the conditions,
 // and perhaps others; columns of two tables that are compared in a way that keys are not are no lookup.
+// Rows that are not those of a table, and those of a table to which no index leads, are read once and kept by
+// the columns that are equal to others (JoinStep.IsKept).
 //
 // The rows of a join are those of all combinations of rows that meet the conditions. A LEFT JOIN to a
 // table adds to each combination of the tables before it the rows that its ON admits, or else NULLs:

@@ -20,7 +20,7 @@ import (
 // A scope describes the columns of a node's rows.
 type scope struct {
 	ids []gms.ColumnId
-	// codecs are how the columns are compared, if they are those of tables; else nil.
+	// codecs are how the columns are compared, nil for those that are not those of tables; nil if none is.
 	codecs []*row.KeyCodec
 }
 
@@ -41,7 +41,7 @@ func (s scope) column(e gms.Expression) (int, bool) {
 		return 0, false
 	}
 	at := s.place(f)
-	return at, at >= 0
+	return at, at >= 0 && s.codecs[at] != nil
 }
 
 // expression returns an expression over the rows of a scope, with the corrections that

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/farmsql/farmsql/sql/store"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A Join returns rows of several tables: a row of each after the other, in the order of Tables.
@@ -41,10 +41,17 @@ var joinKinds = [...]string{"", " or NULLs", " has a row", " has no row"}
 // Adds reports whether the table's rows are joined with those before.
 func (k JoinKind) Adds() bool { return k <= Left }
 
-// A JoinTable is a table of a join.
+// A JoinTable is a table of a join, or the rows of another node.
 type JoinTable struct {
+	// Scan reads the table. Of the rows of another node it has Columns, which are all of them, and Where.
 	*Scan
 	Kind JoinKind
+	// Source returns the rows if they are not those of a table; codecs are how its columns are compared,
+	// nil for a column that may be compared by its expression only.
+	Source Node
+	codecs []*row.KeyCodec
+	// IsSet is set if rows of Source that are equal in the first column count once, and not if that is NULL.
+	IsSet bool
 	// On are the conditions on the joined rows that decide, with those of the scan, which rows belong to
 	// those of the tables before; none for an inner join, whose conditions are the join's.
 	On []Condition
@@ -72,9 +79,16 @@ type JoinStep struct {
 	// Lookup gives the rows. Its parts are single values, some of them of the tables before.
 	Lookup  Branch
 	Reverse bool
+	// IsKept is set if there is no Lookup: all rows are read once, and kept by the columns of Keys.
+	IsKept bool
+	Keys   []KeptKey
 	// Where are the numbers of the join's conditions that the row, or the one of NULLs, decides.
 	Where []int
 }
+
+// A KeptKey is a column of a table by which its rows are kept, and the column of the tables before that
+// equals it.
+type KeptKey struct{ Column, Outer int }
 
 // tableOf returns the number of the table that has a column of the joined rows.
 func (j *Join) tableOf(column int) int {
@@ -85,10 +99,47 @@ func (j *Join) tableOf(column int) int {
 	return t
 }
 
-// Column returns a column of the joined rows as a column of its table.
-func (j *Join) Column(column int) (table *store.TableInfo, own int) {
+// Codec returns how a column of the joined rows is compared.
+func (j *Join) Codec(column int) *row.KeyCodec {
 	t := &j.Tables[j.tableOf(column)]
-	return t.Table, column - t.First
+	return t.Codec(column - t.First)
+}
+
+// Codec returns how a column of the table is compared.
+func (t *JoinTable) Codec(column int) *row.KeyCodec {
+	if t.Source != nil {
+		return t.codecs[column]
+	}
+	return t.Table.Codec(column)
+}
+
+// count returns the number of the table's columns.
+func (t *JoinTable) count() int {
+	if t.Source != nil {
+		return len(t.codecs)
+	}
+	return len(t.Table.Columns)
+}
+
+// sources returns the nodes that are tables of a join.
+func (j *Join) sources() (all []Node) {
+	for i := range j.Tables {
+		if s := j.Tables[i].Source; s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// name returns what plans show the table as.
+func (t *JoinTable) name() string {
+	if t.Source == nil {
+		return t.Table.Name
+	}
+	if t.IsSet {
+		return "a set"
+	}
+	return "rows"
 }
 
 // Place returns the position of a column in the joined rows.
@@ -113,12 +164,15 @@ func (j *Join) describe(b *strings.Builder, depth int) {
 	}
 	for i := range j.Tables {
 		t := &j.Tables[i]
-		line(b, depth+1, "#%d %s%s", t.First, t.Table.Name, joinKinds[t.Kind])
+		line(b, depth+1, "#%d %s%s", t.First, t.name(), joinKinds[t.Kind])
 		for _, c := range t.On {
 			line(b, depth+2, "on %s", c)
 		}
 		if t.Where != nil {
 			line(b, depth+2, "where %s", t.Where)
+		}
+		if t.Source != nil {
+			t.Source.describe(b, depth+2)
 		}
 	}
 }
@@ -140,8 +194,23 @@ func (o *JoinOrder) describe(b *strings.Builder, depth int, j *Join) {
 		if s.Reverse {
 			backwards = ", backwards"
 		}
-		line(b, depth+1, "then #%d by %s%s%s", j.Tables[s.Table].First, s.Lookup.String(), backwards, numbers(s.Where))
+		line(b, depth+1, "then #%d by %s%s%s", j.Tables[s.Table].First, s.by(), backwards, numbers(s.Where))
 	}
+}
+
+// by returns how a step finds its rows, as plans show it.
+func (s *JoinStep) by() string {
+	switch {
+	case !s.IsKept:
+		return s.Lookup.String()
+	case len(s.Keys) == 0:
+		return "all, kept"
+	}
+	text := "hash"
+	for _, k := range s.Keys {
+		text += " " + equal(k).String()
+	}
+	return text
 }
 
 // numbers returns the numbers of conditions as plans show them.

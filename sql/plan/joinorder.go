@@ -29,18 +29,35 @@ func findOrders(ctx *gms.Context, j *Join) error {
 			return err
 		}
 	}
+	for t := range j.Tables {
+		if j.Tables[t].Source != nil {
+			continue
+		}
+		scan := j.Tables[t].Scan
+		scan.Access = accesses(scan.Table, scan.Where)
+		if by, ok := j.orderOf(t, nil); ok && j.Tables[t].Kind == Inner {
+			scan.Access = order(scan.Table, scan.Access, scan.Where, by)
+		}
+	}
+	if j.findFrom(tables, false); len(j.Orders) == 0 {
+		j.findFrom(tables, true)
+	}
+	if len(j.Orders) == 0 {
+		return refused("a join without an index")
+	}
+	return nil
+}
+
+// findFrom finds the orders from each outermost table. keeps is set if tables to which no index leads
+// may be kept.
+func (j *Join) findFrom(tables [][]int, keeps bool) {
 	var single []JoinOrder
 	for t := range j.Tables {
 		if j.Tables[t].Kind != Inner {
 			continue
 		}
-		scan := j.Tables[t].Scan
-		scan.Access = accesses(scan.Table, scan.Where)
-		if by, ok := j.orderOf(t, nil); ok {
-			scan.Access = order(scan.Table, scan.Access, scan.Where, by)
-		}
-		for access := range max(1, len(scan.Access)) {
-			f := newOrderFinder(j, tables)
+		for access := range max(1, len(j.Tables[t].Access)) {
+			f := newOrderFinder(j, tables, keeps)
 			o, ok := f.find(t, access)
 			switch {
 			case !ok:
@@ -54,10 +71,6 @@ func findOrders(ctx *gms.Context, j *Join) error {
 	if len(single) > 0 {
 		j.Orders = single[:1]
 	}
-	if len(j.Orders) == 0 {
-		return refused("a join without an index")
-	}
-	return nil
 }
 
 // orderOf returns the wanted order as one of a table's rows; false if the columns of other tables
@@ -86,11 +99,12 @@ type orderFinder struct {
 	isDecided []bool
 	isRead    []bool
 	isSingle  []bool // the tables that have one row at most
+	keeps     bool   // whether tables to which no index leads may be kept
 }
 
-func newOrderFinder(j *Join, tables [][]int) *orderFinder {
+func newOrderFinder(j *Join, tables [][]int, keeps bool) *orderFinder {
 	return &orderFinder{
-		Join: j, tables: tables, isDecided: make([]bool, len(j.Where)),
+		Join: j, tables: tables, keeps: keeps, isDecided: make([]bool, len(j.Where)),
 		isRead: make([]bool, len(j.Tables)), isSingle: make([]bool, len(j.Tables)),
 	}
 }
@@ -99,7 +113,7 @@ func newOrderFinder(j *Join, tables [][]int) *orderFinder {
 func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	o := JoinOrder{Outer: outer, Access: access}
 	scan := f.Tables[outer].Scan
-	if len(scan.Access) == 0 && slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() }) {
+	if len(scan.Access) == 0 && f.Tables[outer].Source == nil && slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() }) {
 		return o, false // it might be better to begin with the rows of the subquery
 	}
 	isOne := false // whether the tables before have one row at most
@@ -117,8 +131,7 @@ func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 		}
 		f.isRead[step.Table] = true
 		if isOne && f.Tables[step.Table].Kind.Adds() {
-			t := f.Tables[step.Table].Table
-			if isOne = isSingle(t, &step.Lookup); !isOne {
+			if isOne = f.isOneOf(&step); !isOne {
 				o.Ordered, step.Reverse = f.isOrdered(&step)
 			}
 			f.isSingle[step.Table] = isOne
@@ -130,6 +143,14 @@ func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	return o, true
 }
 
+// isOneOf reports whether a step reads one row at most.
+func (f *orderFinder) isOneOf(s *JoinStep) bool {
+	if s.IsKept {
+		return f.IsUnique(s)
+	}
+	return isSingle(f.Tables[s.Table].Table, &s.Lookup)
+}
+
 // isSingle reports whether a branch reads one row at most.
 func isSingle(table *store.TableInfo, b *Branch) bool {
 	return b.IsUnique(table) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isSingle() })
@@ -138,7 +159,7 @@ func isSingle(table *store.TableInfo, b *Branch) bool {
 // isOrdered reports whether the rows of a step come in the wanted order, perhaps backwards.
 func (f *orderFinder) isOrdered(s *JoinStep) (ok, reverse bool) {
 	by, ok := f.orderOf(s.Table, f.isSingle)
-	if !ok {
+	if !ok || s.IsKept {
 		return false, false
 	}
 	return ordered(f.Tables[s.Table].Table, &s.Lookup, by)
@@ -161,14 +182,36 @@ func (f *orderFinder) decide() (where []int) {
 // joins, whose conditions refer to tables before them, come after all others, in their order.
 func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 	for _, t := range f.candidates() {
-		for _, b := range f.lookups(t, isOne) {
-			step := JoinStep{Table: t, Lookup: b}
+		for _, step := range f.steps(t, isOne) {
 			if !ok || f.isBetter(&step, &best) {
 				best, ok = step, true
 			}
 		}
 	}
 	return best, ok
+}
+
+// steps returns the ways to read a table's rows for a row of those that have been read. Rows that are not
+// those of a table are kept, and so are, if there is no other way, those of a table.
+func (f *orderFinder) steps(t int, isOne bool) (all []JoinStep) {
+	if f.Tables[t].Source == nil {
+		for _, b := range f.lookups(t, isOne) {
+			all = append(all, JoinStep{Table: t, Lookup: b})
+		}
+	}
+	if len(all) > 0 || f.Tables[t].Source == nil && !f.keeps {
+		return all
+	}
+	step := JoinStep{Table: t, IsKept: true}
+	for _, e := range f.equals(t) {
+		if f.Tables[t].Codec(e.Column) != nil {
+			step.Keys = append(step.Keys, KeptKey(e))
+		}
+	}
+	if len(step.Keys) == 0 && f.Tables[t].Source == nil {
+		return nil // each row of a table with each of others
+	}
+	return []JoinStep{step}
 }
 
 // candidates returns the tables that may be read next.
@@ -191,10 +234,13 @@ func (f *orderFinder) candidates() (inner []int) {
 
 // isBetter reports whether a step reads fewer rows than another, as far as is known.
 func (f *orderFinder) isBetter(a, b *JoinStep) bool {
-	isUnique, than := a.Lookup.IsUnique(f.Tables[a.Table].Table), b.Lookup.IsUnique(f.Tables[b.Table].Table)
-	switch n, m := len(a.Lookup.Parts), len(b.Lookup.Parts); {
+	isUnique, than := f.IsUnique(a), f.IsUnique(b)
+	isSet, too := f.Tables[a.Table].IsSet, f.Tables[b.Table].IsSet
+	switch n, m := len(a.Lookup.Parts)+len(a.Keys), len(b.Lookup.Parts)+len(b.Keys); {
 	case isUnique != than:
 		return isUnique
+	case isSet != too && isUnique:
+		return isSet // most rows are in no set
 	case n != m:
 		return n > m
 	}
@@ -203,20 +249,21 @@ func (f *orderFinder) isBetter(a, b *JoinStep) bool {
 	return isOrdered && !than
 }
 
+// IsUnique reports whether a step finds one row at most for each of those before.
+func (j *Join) IsUnique(s *JoinStep) bool {
+	if s.IsKept {
+		return j.Tables[s.Table].IsSet && len(s.Keys) > 0
+	}
+	return s.Lookup.IsUnique(j.Tables[s.Table].Table)
+}
+
 // lookups returns the ways to look up a table's rows for a row of those that have been read. Without
 // a column of those it must be by a unique key, or the only lookup.
 func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	table := &f.Tables[t]
 	all := slices.Clone(conjuncts(table.Where))
-	where := f.Where
-	if table.Kind != Inner {
-		where = table.On // the others are decided later
-	}
-	for _, c := range where {
-		if same, ok := c.(Same); ok {
-			all = f.appendEqual(all, t, same.Left, same.Right)
-			all = f.appendEqual(all, t, same.Right, same.Left)
-		}
+	for _, e := range f.equals(t) {
+		all = append(all, e)
 	}
 	for _, b := range branches(table.Table, all) {
 		n := slices.IndexFunc(b.Parts, func(p Part) bool { return !p.isSingle() })
@@ -232,8 +279,23 @@ func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	return list
 }
 
+// equals returns the conditions that columns of a table equal others that have been read.
+func (f *orderFinder) equals(t int) (all []equal) {
+	where := f.Where
+	if f.Tables[t].Kind != Inner {
+		where = f.Tables[t].On // the others are decided later
+	}
+	for _, c := range where {
+		if same, ok := c.(Same); ok {
+			all = f.appendEqual(all, t, same.Left, same.Right)
+			all = f.appendEqual(all, t, same.Right, same.Left)
+		}
+	}
+	return all
+}
+
 // appendEqual appends the condition that a column of a table equals another, if that has been read.
-func (f *orderFinder) appendEqual(all []Condition, t, own, outer int) []Condition {
+func (f *orderFinder) appendEqual(all []equal, t, own, outer int) []equal {
 	if f.tableOf(own) != t || !f.isRead[f.tableOf(outer)] {
 		return all
 	}

@@ -107,6 +107,8 @@ func childrenOf(n Node) []Node {
 		return []Node{n.Child}
 	case *Union:
 		return []Node{n.First, n.Second}
+	case *Join:
+		return n.sources()
 	}
 	return nil
 }

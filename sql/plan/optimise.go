@@ -58,7 +58,9 @@ func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 			n.Order = above.By
 			n.Wants = above.Wants
 		}
-		return findOrders(ctx, n)
+		if err := findOrders(ctx, n); err != nil {
+			return err
+		}
 	}
 	sort, _ := n.(*Sort)
 	for _, child := range childrenOf(n) {

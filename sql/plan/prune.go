@@ -81,6 +81,14 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 	offset := 0
 	for i := range j.Tables {
 		t := &j.Tables[i]
+		if t.Source != nil {
+			t.Offset = offset
+			offset += t.Width()
+			if err := prune(ctx, t.Source); err != nil {
+				return err
+			}
+			continue
+		}
 		own := make(map[int]bool)
 		for column := range used {
 			if j.tableOf(column) == i {

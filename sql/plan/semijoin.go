@@ -6,6 +6,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // This file makes semi-joins of EXISTS and IN, and anti-joins of NOT EXISTS, in a WHERE. NOT IN is no
@@ -52,6 +54,14 @@ func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 			j.inner = append(j.inner, e)
 			continue
 		}
+		if semi.isSet() {
+			more, err := j.set(semi, s)
+			if err != nil {
+				return scope{}, err
+			}
+			s = scope{slices.Concat(s.ids, more.ids), slices.Concat(s.codecs, more.codecs)}
+			continue
+		}
 		more, err := j.semiJoin(semi)
 		if err != nil {
 			return scope{}, err
@@ -68,6 +78,51 @@ func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 		j.on[t] = append(slices.Clone(j.on[t]), equals)
 	}
 	return s, nil
+}
+
+// isSet reports whether a condition is IN of a subquery that is no SELECT of columns of one table: its
+// rows are read before, or with, those of the query around it, on which they must not depend.
+func (s *semiJoin) isSet() bool {
+	if s.left == nil {
+		return false
+	}
+	project, ok := s.query.Query.(*gmsplan.Project)
+	if !ok {
+		return true
+	}
+	from := project.Child
+	if f, ok := from.(*gmsplan.Filter); ok {
+		from = f.Child
+	}
+	switch from.(type) {
+	case *gmsplan.ResolvedTable, *gmsplan.TableAlias:
+		return false
+	}
+	return true
+}
+
+// set adds the rows of a subquery that a column is among, and returns their scope. Each counts once, so
+// that an inner join has the rows that IN has. s is the scope of the tables so far.
+func (j *joinBuilder) set(semi semiJoin, s scope) (scope, error) {
+	left, ok := s.column(semi.left)
+	if !ok || !semi.query.Correlated().Empty() {
+		return scope{}, refused("IN of a subquery that depends on the query around it")
+	}
+	root, _, err := compat.ComparedRows(j.ctx, nil, semi.query.Query, nil, nil, nil)
+	if err != nil {
+		return scope{}, err
+	}
+	more, err := j.source(root)
+	if err != nil {
+		return scope{}, err
+	}
+	t := &j.Tables[len(j.Tables)-1]
+	if len(t.codecs) != 1 || t.codecs[0] == nil || !areAlike(s.codecs[left], t.codecs[0]) { // IN converts otherwise than = does
+		return scope{}, refused("IN of other columns")
+	}
+	t.IsSet = true
+	j.sets = append(j.sets, Same{left, t.First})
+	return more, nil
 }
 
 // column returns the first column of a subquery.

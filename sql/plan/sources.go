@@ -12,7 +12,7 @@ func numberSources(n Node, next int) int {
 		return next + 1
 	case *Join:
 		n.Number = next
-		return next + 1
+		next++
 	}
 	for _, child := range childrenOf(n) {
 		next = numberSources(child, next)

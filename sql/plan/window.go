@@ -44,5 +44,5 @@ func (b *builder) window(n *gmsplan.Window) (Node, scope, error) {
 			return nil, scope{}, refused("%s beside window functions", e)
 		}
 	}
-	return w, ids(n.SelectExprs), nil
+	return w, scopeOf(n.SelectExprs, s), nil
 }
