@@ -18,3 +18,16 @@ func TestLostConditions(t *testing.T) {
 		s.testTwice(t)
 	}
 }
+
+// TestLostConditionsBesideOuterJoins: so were, beside an outer join, conditions of ON about a derived table.
+func TestLostConditionsBesideOuterJoins(t *testing.T) {
+	const tables = "create table a (id int primary key, x int); create table b (id int primary key, x int);" +
+		"insert into a values (1,1),(2,1),(3,2); insert into b values (4,1),(5,1),(6,2)"
+	for _, s := range []shows{
+		{tables, "select a.id, d.id from a left join b on b.id = a.id join (select * from b) d on d.x = a.x and d.id = 4 order by 1", "1 | 4\n2 | 4\n"},
+		{tables, "select a.id, d.id from b right join a on b.id = a.id join (select * from b) d on d.x = a.x and d.id = 4 order by 1", "1 | 4\n2 | 4\n"},
+		{tables, "with w as (select id, x from b) select a.id, d.id from a left join b on b.id = a.id join w d on d.x = a.x and d.id > 4 order by 1", "1 | 5\n2 | 5\n3 | 6\n"},
+	} {
+		s.testTwice(t)
+	}
+}

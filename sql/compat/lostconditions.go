@@ -11,7 +11,8 @@ import (
 // When go-mysql-server orders the joins of four tables or more, it adds the equalities that follow from
 // others: a = c from a = b and b = c. Two sets of tables may then be joined by such an equality, while a
 // condition that connects them too is held back, because it was written over a join that is not made
-// yet. No later join has the condition between its sides, and it is lost.
+// yet. No later join has the condition between its sides, and it is lost. Beside an outer join so is, of three
+// tables, a condition of ON about a derived table alone that has become a table.
 
 // withLostConditions wraps the rule that orders joins: it filters the result of joins by the conditions that
 // are missing in the plan.
@@ -58,7 +59,7 @@ func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
 
 // lostConditions returns the conditions of joins that hold for each row of their result and are not in a plan.
 func lostConditions(ctx *gms.Context, j *plan.JoinNode, after gms.Node) (lost []gms.Expression) {
-	if countJoins(j) < joinsLeast {
+	if joins, outer := countJoins(j); joins < joinsLeast && (joins < joinsBesideOuter || outer == 0) {
 		return nil
 	}
 	given := innerConditions(ctx, j, nil)
@@ -81,17 +82,24 @@ func lostConditions(ctx *gms.Context, j *plan.JoinNode, after gms.Node) (lost []
 	return lost
 }
 
-// joinsLeast is the number of joins of four tables.
-const joinsLeast = 3
+// joinsLeast is the number of joins of four tables, and joinsBesideOuter that of three.
+const (
+	joinsLeast       = 3
+	joinsBesideOuter = 2
+)
 
-func countJoins(n gms.Node) (count int) {
+// countJoins counts the joins in a plan, and those of them that are outer joins.
+func countJoins(n gms.Node) (all, outer int) {
 	transform.Inspect(n, func(n gms.Node) bool {
-		if _, ok := n.(*plan.JoinNode); ok {
-			count++
+		if j, ok := n.(*plan.JoinNode); ok {
+			all++
+			if j.Op.IsLeftOuter() {
+				outer++
+			}
 		}
 		return true
 	})
-	return count
+	return all, outer
 }
 
 // innerConditions appends the conditions of inner joins that hold for each row of the result: those of joins that are
