@@ -54,7 +54,7 @@ func newName(p *sqlparser.DDL) sqlparser.ColIdent {
 // order of the parts matters.
 func reuses(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) bool {
 	taken := make(map[string]bool)
-	for name, old := range olds {
+	for name, old := range olds { // any order
 		taken[name], taken[old.Lowered()] = true, true
 	}
 	for _, p := range parts {
