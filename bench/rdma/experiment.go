@@ -25,6 +25,8 @@ var experiments = []experiment{
 	{"memory", "random READs of 64 bytes in batches of 16, by the memory they touch (NSDI'14, Figure 4)", "MiB", []string{read}, []int{1, 4, 16, 64, 256}, byMemory},
 	{"connections", "READs of 64 bytes in batches of 16, each to the next of so many machines (NSDI'14, Figure 5)", "machines", []string{read}, []int{1, 2, 4, 8, 16}, byConnections},
 	{"messages", "a message and its reply beside a READ, one at a time (NSDI'14, Figures 2 and 3)", "bytes", []string{message, read}, []int{16, 64, 256, 1024}, byMessages},
+	{"sequencer", "numbers of a counter, by callers that ask together (Design Guidelines, section 4.2): one message for all, or a READ each, 64 outstanding",
+		"callers", []string{message, fetch}, []int{1, 8, 64, 1024}, bySequencer},
 }
 
 // The kinds of operations that are posted.
@@ -34,10 +36,14 @@ const (
 	writeRing = "WRITE with immediate"
 	send      = "SEND"
 	message   = "message and reply"
+	fetch     = "READ of 8 bytes"
 )
 
 // sizes has the last that travels inside its request, 128, and the first that does not.
 var sizes = []int{8, 64, 128, 136, 512, 4096, 16384, 65536}
+
+// batchMax is the largest number of operations for one doorbell.
+const batchMax = 64
 
 // largest is the memory of a machine, unless an experiment needs more.
 const largest = 1 << 20
@@ -107,4 +113,11 @@ func byMessages(b *bed, series string, bytes int) error {
 		return b.messages(bytes)
 	}
 	return bySize(b, series, bytes)
+}
+
+func bySequencer(b *bed, series string, together int) error {
+	if series == message {
+		return b.numbers(together, new(sequencer).serve)
+	}
+	return b.two(load{post: post(read, 8), batch: min(together, batchMax), outstanding: batchMax, wanted: 1})
 }

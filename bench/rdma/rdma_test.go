@@ -3,6 +3,7 @@ package rdma
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -74,6 +75,12 @@ func TestRun(t *testing.T) {
 	if r := find(t, res, "tcp", "batch", read, 16); r.Calls < 0.06 || r.Calls > 0.07 {
 		t.Errorf("%+v", r)
 	}
+	if r := find(t, res, "tcp", "sequencer", message, 1024); r.Calls < 1.9/1024 || r.Calls > 2.1/1024 { // the request and its reply
+		t.Errorf("%+v", r)
+	}
+	if r := find(t, res, "tcp", "sequencer", fetch, 1024); r.Calls < 0.9/batchMax || r.Calls > 1.1/batchMax {
+		t.Errorf("%+v", r)
+	}
 	if r := find(t, res, "shm", "size", writeRing, 64); r.Doorbells != 1 || r.Calls != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -140,6 +147,24 @@ func TestRefused(t *testing.T) {
 	outside := load{batch: 1, outstanding: 1, wanted: 1, post: func(q rdma.Queue, _, tag uint64) (bool, error) { return q.Read(1, key, largest, make([]byte, 8), tag) }}
 	if err := (&bed{p, time.Millisecond, new(Row)}).two(outside); !errors.Is(err, rdma.ErrRange) {
 		t.Errorf("outside of memory: %v", err)
+	}
+}
+
+// A sequencer that gives out a number twice, or leaves one out, is noticed.
+func TestNumbersAreChecked(t *testing.T) {
+	p, err := providerOf("local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, step := range map[string]uint64{"twice": 0, "left out": 2} {
+		next := uint64(0)
+		serve := func(request, reply []byte) {
+			putWord(reply, next)
+			next += step * binary.LittleEndian.Uint64(request)
+		}
+		if err := (&bed{p, time.Millisecond, new(Row)}).numbers(3, serve); !errors.Is(err, errTwice) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

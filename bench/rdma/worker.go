@@ -45,6 +45,8 @@ var (
 	errSilent = errors.New("nothing has come, nor is it there without a bell")
 	// errUnrung means that the provider has lost a wake-up: a program that sleeps would sleep for ever.
 	errUnrung = errors.New("it has come, but the bell has not rung")
+	// errTwice means that the sequencer has given out a number twice, or left one out.
+	errTwice = errors.New("bench/rdma: not the next number")
 )
 
 // await waits until something has come.

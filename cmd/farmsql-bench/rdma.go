@@ -18,7 +18,7 @@ import (
 
 type rdmaCommand struct {
 	Providers []string      `placeholder:"NAME,..." help:"local, shm, tcp, or verbs where there is an RDMA device and the program has the tag verbs. Without it all that there are here."`
-	Only      []string      `placeholder:"NAME,..." help:"Experiments: size, stream, batch, signalled, outstanding, queues, memory, connections, messages. Without it all."`
+	Only      []string      `placeholder:"NAME,..." help:"Experiments: size, stream, batch, signalled, outstanding, queues, memory, connections, messages, sequencer. Without it all."`
 	MaxX      int           `name:"max" placeholder:"N" help:"Leave out what varies beyond N: sizes, machines, MiB."`
 	Turn      time.Duration `default:"200ms" placeholder:"DURATION" help:"Measure each row so long (${default})."`
 	From      string        `placeholder:"FILE" help:"Measure nothing: show the result that --json has written there."`
@@ -32,8 +32,8 @@ func (rdmaCommand) Help() string {
 	return `
 Measures READ, WRITE, WRITE with immediate and SEND over each network that farmsql has, between
 machines that are all in this process: by size, batch, wanted completions, outstanding operations,
-queues, memory and connections, and messages beside READs. Each row says what an operation has
-asked for of calls, doorbells and work requests.`
+queues, memory and connections, messages beside READs, and a sequencer by messages. Each row says
+what an operation has asked for of calls, doorbells and work requests.`
 }
 
 // Run measures operations of networks.

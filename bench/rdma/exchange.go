@@ -1,0 +1,132 @@
+package rdma
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// An exchange is messages of machine 0, one at a time, and the replies of machine 1, all of one length: WRITEs with
+// immediate. The last word of each is its number.
+type exchange struct {
+	// serve, if not nil, reads a request and writes its reply, all but their last words. It runs at machine 1, once for each request.
+	serve func(request, reply []byte)
+
+	client  *worker
+	to      *nvram.Memory // of machine 1
+	replies *nvram.Memory // of machine 0
+	request []byte
+	number  uint64
+
+	answering       sync.Mutex // guards what is below: bells may run at once
+	server          rdma.Queue
+	answered        uint64
+	received, reply []byte
+}
+
+// newExchange makes machine 1 answer, and connects both.
+func newExchange(w *network, bytes int, serve func(request, reply []byte)) (*exchange, error) {
+	x := &exchange{
+		serve: serve, to: w.memory[1], replies: w.memory[0],
+		request: make([]byte, bytes), received: make([]byte, bytes), reply: make([]byte, bytes),
+	}
+	server, err := w.nics[1].Open(0, x.answer)
+	if err != nil {
+		return nil, err
+	}
+	x.answering.Lock()
+	x.server = server
+	x.answering.Unlock()
+	if x.client, err = newWorker(w.nics[0], 0); err != nil {
+		return nil, err
+	}
+	return x, x.do(nil)
+}
+
+// last is the place of the last word.
+func (x *exchange) last() uint64 { return uint64(len(x.request)) - 8 }
+
+// answer is the bell of machine 1.
+func (x *exchange) answer() {
+	x.answering.Lock()
+	defer x.answering.Unlock()
+	n := x.to.Load(x.last())
+	if x.server == nil || n == x.answered {
+		return
+	}
+	x.answered = n
+	if x.serve != nil {
+		x.to.CopyOut(x.received, 0)
+		x.serve(x.received, x.reply)
+	}
+	putWord(x.reply[x.last():], n)
+	_, _ = x.server.WriteRing(0, key, 0, x.reply, rdma.Unsignalled) // the other waits for it, and says so
+	x.server.Flush()
+}
+
+// do sends a request and waits for its reply, which it copies into reply unless that is nil.
+func (x *exchange) do(reply []byte) error {
+	x.number++
+	putWord(x.request[x.last():], x.number)
+	if _, err := x.client.q.WriteRing(1, key, 0, x.request, rdma.Unsignalled); err != nil {
+		return fmt.Errorf("bench/rdma: %w", err)
+	}
+	x.client.q.Flush()
+	err := x.client.await(func() (bool, error) { return x.replies.Load(x.last()) == x.number, nil })
+	if err == nil && reply != nil {
+		x.replies.CopyOut(reply, 0)
+	}
+	return err
+}
+
+// messages measures messages and their replies.
+func (b *bed) messages(bytes int) error {
+	return b.on(2, largest, func(w *network) error {
+		x, err := newExchange(w, bytes, nil)
+		if err != nil {
+			return err
+		}
+		return b.row.time(w, func() (n uint64, err error) {
+			for end := time.Now().Add(b.turn); time.Now().Before(end) && err == nil; n++ {
+				err = x.do(nil)
+			}
+			return n, err
+		})
+	})
+}
+
+// A sequencer gives out numbers at machine 1 (Design Guidelines, section 4.2). Requests say how many, replies the first.
+type sequencer struct{ next uint64 }
+
+func (s *sequencer) serve(request, reply []byte) {
+	putWord(reply, s.next)
+	s.next += binary.LittleEndian.Uint64(request)
+}
+
+// numbers measures how many numbers the callers at machine 0 get from a sequencer: so many of them ask with one message.
+func (b *bed) numbers(together int, serve func(request, reply []byte)) error {
+	return b.on(2, largest, func(w *network) error {
+		x, err := newExchange(w, 16, serve)
+		if err != nil {
+			return err
+		}
+		putWord(x.request, uint64(together))
+		reply := make([]byte, 16)
+		return b.row.time(w, func() (uint64, error) {
+			got := uint64(0)
+			for end := time.Now().Add(b.turn); time.Now().Before(end); got += uint64(together) {
+				if err := x.do(reply); err != nil {
+					return 0, err
+				}
+				if first := binary.LittleEndian.Uint64(reply); first != got {
+					return 0, fmt.Errorf("%w: number %d after %d numbers", errTwice, first, got)
+				}
+			}
+			return got, nil
+		})
+	})
+}
