@@ -7,8 +7,9 @@
 // of the neighbourhood and of the values can be chosen. Values can be in the table or in objects of
 // their own. Lookups can be one READ and then a message, as in Storm; or of many keys that are
 // waited for together (hash.Table.LookupMany), as the threads of the paper have several operations
-// under way. Through SQL the pairs are in a table with a primary key in a database named kv, and
-// there is no occupancy.
+// under way. They can be messages, as in HERD (Design Guidelines, section 4.3): one to each primary for
+// all of its keys of a batch, which it looks up together and answers with one message. Through SQL the
+// pairs are in a table with a primary key in a database named kv, and there is no occupancy.
 //
 // Storm's cells of 128 bytes are slots: 4 bytes that describe the slot's content, the key,
 // and a value of 108 bytes. Its buckets of one cell correspond to H = 2, although here a READ

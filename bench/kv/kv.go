@@ -41,6 +41,9 @@ type Config struct {
 	// Batch is the number of keys that native clients look up together; 1. Then there are no
 	// updates. The latency of each lookup is that of the batch.
 	Batch int
+	// ByMessage has native clients look keys up at other machines by messages, as HERD does: one to
+	// each primary for all of its keys of a batch.
+	ByMessage bool
 	// Seed determines the place of a key in the table.
 	Seed uint64
 	// Drop makes Load drop an existing database named kv, over SQL.
@@ -158,6 +161,9 @@ func New(target *bench.Target, cfg Config) (*Workload, error) {
 		if cfg.Batch > 1 {
 			return nil, fmt.Errorf("kv: lookups of %d keys are for the API %q", cfg.Batch, bench.Native)
 		}
+		if cfg.ByMessage {
+			return nil, fmt.Errorf("kv: lookups by messages are for the API %q", bench.Native)
+		}
 		w.store = &sqlStore{w: w, db: target.SQL()}
 	} else {
 		s := newNativeStore(w)
@@ -175,6 +181,9 @@ func (w *Workload) Name() string {
 	drawn := "uniform keys"
 	if w.zipf != nil {
 		drawn = fmt.Sprintf("Zipf %v", w.cfg.Zipf)
+	}
+	if w.cfg.ByMessage {
+		drawn += ", by messages"
 	}
 	if w.cfg.Batch > 1 {
 		return fmt.Sprintf("key-value, %s, lookups of %d", drawn, w.cfg.Batch)

@@ -72,6 +72,11 @@ func (s *nativeStore) create(ctx context.Context) error {
 			s.readers[m] = hash.OpenWith(s.w.target.Machine(m), s.tables[m].Anchor(), hash.Options{Lookups: cfg.Lookups})
 		}
 	}
+	if cfg.ByMessage {
+		for _, m := range s.here {
+			s.w.target.Machine(m).Handle(handlerLookups, server{s.readers[m], answerBytes(cfg.ValueBytes)}.serve)
+		}
+	}
 	if !s.w.target.Leads() {
 		return nil
 	}
@@ -122,7 +127,13 @@ type nativeExecutor struct {
 }
 
 func (s *nativeStore) newExecutor(_ context.Context, th *bench.Thread) (executor, error) {
-	return &nativeExecutor{s.tables[th.Machine], s.readers[th.Machine], make([]byte, s.w.cfg.ValueBytes)}, nil
+	e := nativeExecutor{s.tables[th.Machine], s.readers[th.Machine], make([]byte, s.w.cfg.ValueBytes)}
+	if s.w.cfg.ByMessage {
+		const keysOfShard = 16 // so that hardly any shard has none
+		byMessage := newMessageExecutor(s.w.target.Machine(th.Machine), e)
+		return byMessage, byMessage.learn(s.w.cfg.Keys, keysOfShard*s.buckets/s.bucketsOfShard())
+	}
+	return &e, nil
 }
 
 func (e *nativeExecutor) lookup(_ context.Context, key []byte) ([]byte, error) {

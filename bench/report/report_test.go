@@ -557,6 +557,26 @@ func TestTransports(t *testing.T) {
 	}
 }
 
+// The table of messages divides the throughput of each by that of READs over the same network.
+func TestAsked(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	tcp := askings[2].rows[2]
+	if strings.Contains(tcp.byReads.args, "--by-message") || tcp.byMessages.args == tcp.byReads.args {
+		t.Errorf("%s, %s", tcp.byReads.args, tcp.byMessages.args)
+	}
+	put(t, &o, tcp.byReads, 1, sample(200_000, 1))
+	put(t, &o, tcp.byMessages, 1, sample(250_000, 1))
+	text := written(t, o, document(t, ""))
+	for _, want := range []string{
+		"| 32 keys together, 1 thread each | " + overLocal + " | READs | not measured |",
+		"|  | " + overTCP + " | READs | 200,000 | 1.00 |", "|  | " + overTCP + " | messages | 250,000 | 1.25 |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestSectionWithoutAResult(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 3}
 	file := document(t, "By hand.\n")

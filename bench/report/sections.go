@@ -18,6 +18,7 @@ var sections = []section{
 	{"throughput", experimentsOf(throughputRows, func(r throughputRow) experiment { return r.experiment }), (*page).throughput},
 	{"scaling", scalingExperiments(), (*page).scaling},
 	{"transports", transportExperiments(), (*page).transports},
+	{"messages", askedExperiments(), (*page).asked},
 	{"kv", experimentsOf(kvVariants, func(v variant) experiment { return v.experiment }), (*page).kv},
 	{"latency", experimentsOf(curves, func(v variant) experiment { return v.experiment }), (*page).latency},
 	{"guided", pairedExperiments(), (*page).guided},
@@ -47,6 +48,15 @@ func scalingExperiments() (es []experiment) {
 func transportExperiments() (es []experiment) {
 	for _, s := range transports {
 		es = append(es, experimentsOf(s.rows, func(v variant) experiment { return v.experiment })...)
+	}
+	return es
+}
+
+func askedExperiments() (es []experiment) {
+	for _, s := range askings {
+		for _, a := range s.rows {
+			es = append(es, a.byReads, a.byMessages)
+		}
 	}
 	return es
 }
@@ -161,6 +171,28 @@ func (p *page) transports() error {
 	}
 	header := append([]string{"", "", "a second", "of `rdma/shm`'s"}, originHeader...)
 	p.table(append(header, "µs of processor time", "p50, µs", "update location: p50, µs", "p99", "remote reads", "messages"), rows)
+	return nil
+}
+
+// asked writes the table that compares lookups by READs with lookups by messages.
+func (p *page) asked() error {
+	var rows [][]string
+	for _, s := range askings {
+		what := s.what
+		for _, a := range s.rows {
+			reads := p.figure(a.byReads, throughput)
+			for _, v := range []variant{{"READs", a.byReads}, {"messages", a.byMessages}} {
+				all := p.figure(v.experiment, throughput)
+				row := append([]string{what, a.label, v.label, all.short(), all.dividedBy(reads.median)}, p.origin(v.experiment, all)...)
+				latencies := p.latencies(v.experiment, "lookup")
+				rows = append(rows, append(row, p.figure(v.experiment, processorTime).short(), latencies[0], latencies[1],
+					p.figure(v.experiment, remoteReads).short(), p.figure(v.experiment, messages).short()))
+				what = ""
+			}
+		}
+	}
+	header := append([]string{"", "", "by", "keys a second", "of READs'"}, originHeader...)
+	p.table(append(header, "µs of processor time", "p50, µs", "p99", "remote reads", "messages"), rows)
 	return nil
 }
 

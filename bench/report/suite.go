@@ -144,6 +144,33 @@ const (
 	overHosts = "`rdma/tcp`, TLS 1.3, network namespaces"
 )
 
+// askings are the rows of the table that compares lookups by READs with lookups by messages, grouped by how many keys are
+// looked up at the same time.
+var askings = []struct {
+	what string
+	rows []asking
+}{
+	{"one by one, 1 thread each", askingsOf("", "")},
+	{"one by one, 8 threads each", askingsOf("-8", " --threads 8")},
+	{"32 keys together, 1 thread each", askingsOf("-many", " --batch 32")},
+	{"256 keys together, 1 thread each", askingsOf("-256", " --batch 256")},
+}
+
+// An asking is lookups over one network, by READs and by messages.
+type asking struct {
+	label               string
+	byReads, byMessages experiment
+}
+
+// askingsOf returns lookups over each network. suffix tells their names from others', more are further flags.
+func askingsOf(suffix, more string) (rows []asking) {
+	for _, n := range []struct{ label, transport string }{{overLocal, "local"}, {overSHM, "shm"}, {overTCP, "tcp"}} {
+		name := "kv-over-" + n.transport + suffix
+		rows = append(rows, asking{n.label, kvOver(name, n.transport, more), kvOver(name+"-asked", n.transport, more+" --by-message")})
+	}
+	return rows
+}
+
 // tatpOver is TATP on three machines over a transport, with the given number of clients each.
 func tatpOver(name, transport, threads string) experiment {
 	return experiment{name: name, args: "tatp --subscribers 30000 --machines 3 --replicas 3 --transport " + transport + " --threads " + threads + worker + closed}

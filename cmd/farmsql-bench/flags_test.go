@@ -47,6 +47,7 @@ func TestBench(t *testing.T) {
 		"tao":      {[]string{"tao", "--nodes", "300"}, []string{"TAO, native, 1 machine, 300 nodes, 1 thread", "assoc_range"}, 1},
 		"tao shm":  {[]string{"tao", "--nodes", "300", "--lock-free", "--machines", "3", "--replicas", "2", "--transport", "shm"}, []string{"TAO, lock-free reads only, native, 3 machines, 2 replicas over shm", "obj_get"}, 1},
 		"kv batch": {[]string{"kv", "--keys", "1000", "--batch", "16"}, []string{"key-value, uniform keys, lookups of 16, native"}, 1},
+		"kv asked": {[]string{"kv", "--keys", "1000", "--machines", "2", "--batch", "16", "--by-message"}, []string{"key-value, uniform keys, by messages, lookups of 16, native"}, 1},
 		"kv shm":   {[]string{"kv", "--keys", "1000", "--updates", "50", "--machines", "2", "--transport", "shm", "--lookups", "one-two-sided", "--rate", "500,1000"}, []string{"2 machines, 1 replica over shm, 921 keys", " MB of objects are keys and values"}, 2},
 		"tpcc shm": {[]string{"tpcc", "--warehouses", "3", "--customers", "20", "--items", "50", "--machines", "2", "--replicas", "2", "--transport", "shm"}, []string{"TPC-C, native, 2 machines", "New-Order", "replicas: compared after the run, and alike"}, 1},
 		"sql shm":  {[]string{"tatp", "--subscribers", "40", "--machines", "2", "--transport", "shm", "--api", "sql"}, []string{"TATP, sql, 2 machines"}, 1},
@@ -136,6 +137,9 @@ func TestBenchIsRefused(t *testing.T) {
 	}
 	if status, _, errs := execute(t, "", "kv", "--batch", "2", "--rate", "5"); status != cli.ExitUsage || !strings.Contains(errs, "--batch") {
 		t.Errorf("batches in the open loop: status %d, %q", status, errs)
+	}
+	if status, _, errs := execute(t, "", "kv", "--by-message", "--lookups", "one-sided"); status != cli.ExitUsage || !strings.Contains(errs, "--by-message") {
+		t.Errorf("messages, and no messages: status %d, %q", status, errs)
 	}
 	if status, _, errs := execute(t, "", "tao", "--api", "sql"); status != cli.ExitUsage || !strings.Contains(errs, `for the API "native"`) {
 		t.Errorf("the graph store through SQL: status %d, %q", status, errs)

@@ -17,6 +17,7 @@ type kvCommand struct {
 	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
 	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be, an even number (${default})."`
 	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
+	ByMessage     bool    `help:"Look keys up at other machines by messages, as HERD does: one to each primary for all of its keys of a --batch."`
 	Lookups       string  `default:"measured" enum:"measured,one-sided,one-two-sided,two-sided" placeholder:"WAY" help:"When a lookup asks the primary, as in Storm: never (one-sided), after one READ that has not decided (one-two-sided), at once (two-sided), or after as many READs as cost what a message does (measured; ${default})."`
 }
 
@@ -29,10 +30,13 @@ func (c *kvCommand) Run(std cli.Streams, args []string) error {
 	if err != nil {
 		return cli.UsageError(err.Error())
 	}
+	if c.ByMessage && way != lookup.Measured {
+		return cli.UsageError("--lookups is of lookups by READs, and --by-message is given")
+	}
 	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
 			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
-			Neighbourhood: c.Neighbourhood, Lookups: way, Batch: c.Batch, Seed: c.Seed, Drop: c.Drop,
+			Neighbourhood: c.Neighbourhood, Lookups: way, Batch: c.Batch, ByMessage: c.ByMessage, Seed: c.Seed, Drop: c.Drop,
 		})
 	})
 }
