@@ -81,6 +81,9 @@ func (w *World) delay(from, to rdma.MachineID) time.Duration {
 	if from == to {
 		return 50*time.Nanosecond + w.upTo(500*time.Nanosecond)
 	}
+	if w.options.Steady {
+		return w.options.Latency
+	}
 	d := w.options.Latency + w.upTo(w.options.Latency)
 	if w.rng.IntN(32) == 0 {
 		d += w.upTo(20 * w.options.Latency)
@@ -117,7 +120,7 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	b = append([]byte(nil), b...)
 	w.mix(uint64(from)<<16|uint64(to), uint64(len(b)))
 	n.process.Work(w.options.Costs.Datagram)
-	sent := n.sent(len(b))
+	sent := n.sent(len(b), 1)
 	n.fly(peer, b, at, sent+w.delay(from, to)+w.late())
 	if w.isDoubled() {
 		n.fly(peer, b, at, sent+w.delay(from, to)+w.late())

@@ -17,10 +17,11 @@ type nic struct {
 	closed  bool
 	// until is the time up to which the card sends operations that the process has posted
 	// before its death.
-	until   time.Duration
-	ports   [2]port // one port for the process, and one for its Aside
-	deaths  func(rdma.MachineID)
-	sending time.Duration // time until which the card is busy with sending
+	until  time.Duration
+	ports  [2]port // one port for the process, and one for its Aside
+	deaths func(rdma.MachineID)
+	// sending and working are the times until which the card is busy with bytes and with packets.
+	sending, working time.Duration
 }
 
 // A port is where datagrams arrive.

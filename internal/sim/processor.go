@@ -81,15 +81,17 @@ func (p *Process) release() {
 // time returns the virtual time that the running turn has reached.
 func (w *World) time() time.Duration { return w.now + w.worked }
 
-// sent returns the time at which the card will have sent this many bytes. It sends them after all
-// bytes that were posted before.
-func (n *nic) sent(bytes int) time.Duration {
+// sent returns the time at which the card will have sent this many bytes and have worked on this many packets. It
+// works on them after all that were posted before; sending bytes and working on packets do not delay each other.
+func (n *nic) sent(bytes, packets int) time.Duration {
 	w := n.process.world
-	if w.options.Bandwidth == 0 {
-		return w.time()
+	if w.options.Bandwidth > 0 {
+		n.sending = max(n.sending, w.time()) + time.Duration(float64(bytes)/w.options.Bandwidth*1e9)
 	}
-	n.sending = max(n.sending, w.time()) + time.Duration(float64(bytes)/w.options.Bandwidth*1e9)
-	return n.sending
+	if w.options.Packet > 0 {
+		n.working = max(n.working, w.time()) + time.Duration(packets)*w.options.Packet
+	}
+	return max(w.time(), n.sending, n.working)
 }
 
 // An Aside runs routines beside the process's others, on its own processor and with its own

@@ -165,6 +165,53 @@ func TestBandwidth(t *testing.T) {
 	})
 }
 
+// A card works on one packet after the other: two of an operation at either end. Bytes do not take longer for that.
+func TestPackets(t *testing.T) {
+	o := Options{Seed: 1, Packet: time.Millisecond, Bandwidth: 1e6}
+	run(t, o, func(w *World) {
+		a, b := w.Machine(1).Boot(), w.Machine(2).Boot()
+		q, _ := pairOf(t, a, b)
+		for bytes, least := range map[int]time.Duration{8: 8 * time.Millisecond, 3000: 12 * time.Millisecond} {
+			begin := w.Now()
+			for range 4 {
+				if _, err := q.Write(2, testKey, 0, make([]byte, bytes), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			q.Flush()
+			for range 4 {
+				if err := completed(w.Outside(), q); err != nil {
+					t.Error(err)
+				}
+			}
+			if took := w.Now() - begin; took < least || took > least+9*time.Millisecond { // the other card's packets
+				t.Errorf("4 WRITEs of %d bytes took %v", bytes, took)
+			}
+		}
+	})
+}
+
+// On a steady network each READ takes the same time, however many lines it has.
+func TestSteady(t *testing.T) {
+	run(t, Options{Seed: 1, Steady: true, Latency: time.Millisecond}, func(w *World) {
+		a, b := w.Machine(1).Boot(), w.Machine(2).Boot()
+		q, _ := pairOf(t, a, b)
+		for range 100 {
+			begin := w.Now()
+			if _, err := q.Read(2, testKey, 0, make([]byte, 1024), 1); err != nil {
+				t.Fatal(err)
+			}
+			q.Flush()
+			if err := completed(w.Outside(), q); err != nil {
+				t.Error(err)
+			}
+			if took := w.Now() - begin; took < 2*time.Millisecond || took > 2*time.Millisecond+5*time.Microsecond {
+				t.Fatalf("a READ took %v", took)
+			}
+		}
+	})
+}
+
 // Asides do not wait for processors.
 func TestAside(t *testing.T) {
 	run(t, limited(1), func(w *World) {

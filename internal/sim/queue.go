@@ -61,6 +61,8 @@ const (
 	// does.
 	torn    = time.Microsecond
 	tornFar = 50 * time.Microsecond
+	// packetsOfEach is how many packets of an operation each of the two cards works on: the request and the answer.
+	packetsOfEach = 2
 )
 
 func (o *operation) fail(to rdma.MachineID, err error) error {
@@ -164,7 +166,7 @@ func (c *conn) schedule(o *operation) {
 	if o.op == rdma.OpRead {
 		out, back = back, out
 	}
-	c.appliedAt = max(c.appliedAt+1, c.from.nic.sent(out)+w.delay(from, to))
+	c.appliedAt = max(c.appliedAt+1, c.from.nic.sent(out, packetsOfEach)+w.delay(from, to))
 	at := 0
 	for _, end := range w.cutUp(o) {
 		begin := at
@@ -179,7 +181,7 @@ func (c *conn) schedule(o *operation) {
 		at = end
 	}
 	// The other card sends the answer after the bytes that it is sending already.
-	waits := c.to.nic.sent(back) - w.time()
+	waits := c.to.nic.sent(back, packetsOfEach) - w.time()
 	c.answeredAt = max(c.answeredAt+1, c.appliedAt+waits+w.delay(to, from))
 	w.at(c.answeredAt, func() { c.answer(o) })
 }
@@ -190,7 +192,7 @@ func (w *World) cutUp(o *operation) []int {
 	n := len(o.data)
 	first := rdma.LineBytes - int(o.off%rdma.LineBytes) // up to the first line's end
 	lines := (n - first + rdma.LineBytes - 1) / rdma.LineBytes
-	if o.op == rdma.OpRing || lines < 1 || w.rng.IntN(2) == 0 {
+	if o.op == rdma.OpRing || lines < 1 || w.options.Steady || w.rng.IntN(2) == 0 {
 		return []int{n}
 	}
 	ends := []int{first + w.rng.IntN(lines)*rdma.LineBytes}
@@ -266,7 +268,11 @@ func (c *conn) report(o *operation, err error) {
 	if !q.belled {
 		q.belled = true
 		w := q.nic.process.world
-		w.start(q.nic.process, yieldMin+w.upTo(wakeSpan), func() {
+		wake := yieldMin
+		if !w.options.Steady {
+			wake += w.upTo(wakeSpan)
+		}
+		w.start(q.nic.process, wake, func() {
 			q.belled = false
 			q.bell()
 		}, false)

@@ -28,6 +28,12 @@ type Options struct {
 	Processors int
 	Costs      Costs
 	Bandwidth  float64
+	// Packet is the time that a card takes for a packet, which bounds how many messages it carries: an
+	// operation has a packet each way, a request and an answer, so two at either card.
+	Packet time.Duration
+	// Steady makes the network the same at all times: a message takes Latency, an operation takes effect as
+	// a whole, and a completion rings at once. So a run says how fast machines are, and not what they survive.
+	Steady bool
 	// Trouble is how many of a thousand chances for trouble are taken at first. World.Trouble changes
 	// that.
 	Trouble int
