@@ -2,6 +2,7 @@ package sql
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -32,10 +33,33 @@ func keepDatabases(stmt sqlparser.Statement) {
 		}
 	case *sqlparser.DDL:
 		if stmt.Action == sqlparser.RenameStr {
+			all := append(slices.Clone(stmt.FromTables), stmt.ToTables...)
+			if !slices.ContainsFunc(all, func(n sqlparser.TableName) bool { return n.DbQualifier.IsEmpty() }) {
+				stmt.Auth.Extra = qualifiedRename{all[0].DbQualifier.String()}
+			}
 			withDatabases(stmt.FromTables)
 			withDatabases(stmt.ToTables)
 		}
 	}
+}
+
+// A qualifiedRename is in what a RENAME is authorized by, if it names the databases of all tables.
+type qualifiedRename struct{ database string }
+
+// A renameAuthorizer lets a qualifiedRename be planned without a current database, for which
+// go-mysql-server asks in any case: from its authorization until it is planned, the session has the
+// database of the first table.
+type renameAuthorizer struct{ gms.AuthorizationHandler }
+
+// HandleAuth implements gms.AuthorizationHandler.
+func (h renameAuthorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
+	if r, ok := auth.Extra.(qualifiedRename); ok {
+		auth.Extra = nil
+		if s, ok := ctx.Session.(*Session); ok {
+			s.running.viewDatabase = r.database
+		}
+	}
+	return h.AuthorizationHandler.HandleAuth(ctx, state, auth)
 }
 
 func withDatabases(names sqlparser.TableNames) {

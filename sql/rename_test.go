@@ -40,3 +40,22 @@ func TestRenamedTables(t *testing.T) {
 		s.testTwice(t)
 	}
 }
+
+// A RENAME whose tables are all named with their databases needs no current one, and leaves none.
+func TestRenameWithoutDatabase(t *testing.T) {
+	c := newInstance(t).client("")
+	for _, q := range []string{
+		"CREATE DATABASE d", "CREATE TABLE d.t (a INT)", "RENAME TABLE d.t TO d.u, d.u TO d.v", "ALTER TABLE d.v RENAME TO d.w",
+		"ALTER TABLE d.w RENAME d.x, ADD COLUMN b INT", "SELECT a, b FROM d.x",
+	} {
+		c.exec(q)
+	}
+	for _, q := range []string{"RENAME TABLE d.x TO y", "RENAME TABLE x TO d.y", "ALTER TABLE d.x RENAME y", "SELECT * FROM x"} {
+		c.wantCode(q, 1046, "3D000")
+	}
+	c.wantCode("RENAME TABLE d.nosuch TO d.y", 1146, "42S02")
+	c.wantCode("RENAME TABLE nosuch.x TO d.y", 1049, "42000")
+	if got := c.exec("SELECT DATABASE()")[0][0]; got != nil {
+		t.Errorf("the current database is %v", got)
+	}
+}

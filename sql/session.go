@@ -42,8 +42,8 @@ type statement struct {
 	// literals is set if the plan has an exactLiteral.
 	literals bool
 	// view is the CREATE VIEW text of the view that is being read, and viewDatabase is the
-	// view's database until the plan is built: see readView. viewDepth bounds how deep views can
-	// be nested.
+	// view's database until the plan is built: see readView. renameAuthorizer sets it, too. viewDepth
+	// bounds how deep views can be nested.
 	view, viewDatabase string
 	viewDepth          int
 	changing           change.Statement

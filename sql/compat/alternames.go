@@ -1,26 +1,40 @@
 package compat
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
 // The parts of an ALTER TABLE name columns as they are after it: CHANGE x y INT, ADD INDEX (y).
-// go-mysql-server plans each part for the columns of before.
+// go-mysql-server plans each part for the columns of before, and the parts after a RENAME of the table
+// do not find it.
 
 // RenameLast moves the parts of an ALTER TABLE that rename columns behind the others, and gives the
-// columns in those the names of before, if one of them uses a new name.
+// columns in those the names of before, if one of them uses a new name. A part that renames the table
+// comes last.
 func RenameLast(stmt sqlparser.Statement) {
 	a, ok := stmt.(*sqlparser.AlterTable)
 	if !ok || len(a.Statements) < 2 {
 		return
 	}
+	defer func() {
+		slices.SortStableFunc(a.Statements, func(p, q *sqlparser.DDL) int { return tableRename(p) - tableRename(q) })
+	}()
 	olds, others, renames := splitRenames(a.Statements)
 	if len(renames) == 0 || len(others) == 0 || reuses(others, olds) || !useOlds(others, olds) {
 		return
 	}
 	a.Statements = append(others, renames...)
+}
+
+// tableRename returns 1 if a part of an ALTER TABLE renames the table, and 0 if not.
+func tableRename(p *sqlparser.DDL) int {
+	if p.Action == sqlparser.RenameStr {
+		return 1
+	}
+	return 0
 }
 
 // splitRenames returns the parts of an ALTER TABLE that rename columns, the others, and the old names
