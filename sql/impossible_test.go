@@ -45,3 +45,20 @@ func TestIsImpossibleTime(t *testing.T) {
 		}
 	}
 }
+
+// A sum of numbers that is compared with a date is read by its digits, as a number is: UPDATE and DELETE
+// refused it.
+func TestComputedNumbersAsDates(t *testing.T) {
+	const setup = "create table t (id int primary key, d date, dt datetime, key (d), key (dt)); insert into t values (1, '2024-01-01', '2024-01-01 00:00:00'), (2, '2024-01-02', '2024-01-02 01:02:03')"
+	for _, s := range []shows{
+		{setup, "select id from t where d = 20240101 + 0", "1\n"},
+		{setup, "select id from t where d >= 20240101 + 1", "2\n"},
+		{setup, "select id from t where dt = 20240102010200 + 3", "2\n"},
+		{setup, "select id from t where d between 20240101 + 0 and 20240102 - 1", "1\n"},
+		{setup + "; delete from t where d = 20240101 + 0", "select id from t", "2\n"},
+		{setup + "; update t set d = null where dt > 20240101000000 + 1", "select id from t where d is null", "2\n"},
+		{setup + "; update t set id = 7 where d between 20240102 + 0 and 20240103 + 0", "select id from t order by id", "1\n7\n"},
+	} {
+		s.testTwice(t)
+	}
+}

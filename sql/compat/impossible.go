@@ -85,13 +85,13 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 	var checked []gms.Expression
 	for i, c := range children {
 		literal, isLiteral := c.(*expression.Literal)
-		if isLiteral && !isConversion && types.IsInteger(c.Type(ctx)) {
-			text := TextOfDigits(literal.Value())
+		if number, ok := constantNumber(ctx, c); ok && !isConversion {
+			text := TextOfDigits(number)
 			if text == "" {
 				continue
 			}
 			if IsImpossibleTime(text) {
-				return e, transform.SameTree, myerr.IncorrectDatetime.New(literal.Value())
+				return e, transform.SameTree, myerr.IncorrectDatetime.New(number)
 			}
 			if checked == nil {
 				checked = append(checked, children...)
@@ -121,6 +121,27 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 	}
 	changed, err := e.WithChildren(ctx, checked...)
 	return changed, transform.NewTree, err
+}
+
+// constantNumber returns the value of an integer constant, or of a sum or the like of such.
+func constantNumber(ctx *gms.Context, e gms.Expression) (any, bool) {
+	if !e.Resolved() || !types.IsInteger(e.Type(ctx)) {
+		return nil, false
+	}
+	isConstant := true
+	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		switch e.(type) {
+		case nil, *expression.Literal, *expression.Arithmetic, *expression.UnaryMinus:
+		default:
+			isConstant = false
+		}
+		return isConstant
+	})
+	if !isConstant {
+		return nil, false
+	}
+	v, err := e.Eval(ctx, nil)
+	return v, err == nil && v != nil
 }
 
 // TextOfDigits returns the text of the time that a number spells: a year, in two or four digits, to
