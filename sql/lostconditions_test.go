@@ -21,12 +21,13 @@ func TestLostConditions(t *testing.T) {
 
 // TestLostConditionsBesideOuterJoins: so were, beside an outer join, conditions of ON about a derived table.
 func TestLostConditionsBesideOuterJoins(t *testing.T) {
-	const tables = "create table a (id int primary key, x int); create table b (id int primary key, x int);" +
-		"insert into a values (1,1),(2,1),(3,2); insert into b values (4,1),(5,1),(6,2)"
+	const tables = "create table a (id int primary key, x tinyint); create table b (id int primary key, x int, key (x)); create table c (a int, n int, primary key (a, n));" +
+		"insert into a values (1,1),(2,1),(3,2),(4,8),(5,9),(6,-1),(7,7); insert into b with recursive r as (select 1 as n union all select n + 1 from r where n < 60) select n, n % 7 from r;" +
+		"insert into c select id + 5, x from b"
 	for _, s := range []shows{
-		{tables, "select a.id, d.id from a left join b on b.id = a.id join (select * from b) d on d.x = a.x and d.id = 4 order by 1", "1 | 4\n2 | 4\n"},
-		{tables, "select a.id, d.id from b right join a on b.id = a.id join (select * from b) d on d.x = a.x and d.id = 4 order by 1", "1 | 4\n2 | 4\n"},
-		{tables, "with w as (select id, x from b) select a.id, d.id from a left join b on b.id = a.id join w d on d.x = a.x and d.id > 4 order by 1", "1 | 5\n2 | 5\n3 | 6\n"},
+		{tables, "select a.id, d.id from a left join c on c.a = a.x join (select * from b) d on d.x = a.x and d.id = 8", "1 | 8\n2 | 8\n"},
+		{tables, "select a.id, d.id from c right join a on c.a = a.x join (select * from b) d on d.x = a.x and d.id = 8", "1 | 8\n2 | 8\n"},
+		{tables, "with w as (select id, x from b) select a.id, d.id from a left join c on c.a = a.x join w d on d.x = a.x and d.id < 8", "1 | 1\n2 | 1\n3 | 2\n"},
 	} {
 		s.testTwice(t)
 	}
