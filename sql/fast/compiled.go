@@ -3,6 +3,7 @@ package fast
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/exec"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/store"
@@ -123,13 +125,23 @@ func (c *Cache) get(key []byte, text int) *Compiled {
 // values of a prepared statement.
 func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	c, values := s.find(query, prepared, bound)
-	if c == nil || !c.seen.Swap(true) {
+	if c == nil || !c.seen.Swap(true) && !isInGroups(c.text) {
 		return nil, nil // most statements that were seen once are never seen again
 	}
 	if !c.isKnown(s, values) {
 		return nil, nil
 	}
 	return c, values
+}
+
+// inGroups matches IN of a subquery that groups.
+var inGroups = regexp.MustCompile(`(?is)\bin\s*\(\s*select\b.*\bgroup\s+by\b`)
+
+// isInGroups reports whether a statement may have an IN of a subquery that groups. Beside it go-mysql-server
+// does not reorder the tables of a join, and reads each row of one for each of the others, so that such a
+// statement has a plan of package exec from the first execution on.
+func isInGroups(text string) bool {
+	return compat.ContainsFold(text, "group") && inGroups.MatchString(text)
 }
 
 // find returns what is known about a statement, and its literals; nil if it has anything that the
