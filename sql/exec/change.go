@@ -1,8 +1,9 @@
 package exec
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
@@ -15,9 +16,8 @@ import (
 // go-mysql-server changes more of them, for which it keeps their addresses only.
 const changedMax = 10000
 
-// change runs an UPDATE or DELETE.
+// change runs an UPDATE or DELETE: it changes the rows of one table after the other.
 func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
-	r.changes = true
 	rows, err := r.all(ctx)
 	if err != nil {
 		return types.OkResult{}, err
@@ -25,51 +25,116 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 	if len(rows) > changedMax {
 		return types.OkResult{}, ErrPlan
 	}
-	t := &store.Table{Store: r.s.Store, Info: r.query.Table}
-	ed := t.EditorFor(ctx, r.s)
-	ed.StatementBegin(ctx)
-	changed, err := r.changeRows(ctx, ed, rows)
+	var editors []*store.Editor
+	for i := range r.query.Change.Tables {
+		t := &store.Table{Store: r.s.Store, Info: r.query.Change.Tables[i].Table}
+		ed := t.EditorFor(ctx, r.s)
+		ed.StatementBegin(ctx)
+		editors = append(editors, ed)
+	}
+	matched, changed, err := r.changeTables(ctx, editors, rows)
 	if err == nil && r.s.WarningCount() > 0 {
 		err = ErrPlan // go-mysql-server warns
 	}
+	for _, ed := range slices.Backward(editors) {
+		if err != nil {
+			_ = ed.DiscardChanges(ctx, err) // never fails
+			continue
+		}
+		err = ed.Close(ctx)
+	}
 	if err != nil {
-		_ = ed.DiscardChanges(ctx, err) // never fails
 		return types.OkResult{}, err
 	}
-	return r.ok(ctx, len(rows), changed), ed.Close(ctx)
+	return r.ok(ctx, matched, changed), nil
 }
 
-// changeRows changes rows, and returns the number of those that are not as they were.
-func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, rows []gms.Row) (int, error) {
-	if len(r.query.Change.Set) == 0 {
+// changeTables changes the rows of all tables, and returns their number and that of those that are not as they were.
+func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms.Row) (matched, changed int, err error) {
+	if r.query.Change.Deletes {
 		r.tr.Tx.ToFree()
 	}
+	isOnly := len(editors) == 1 && !isJoin(r.query.Rows) // each row is there once
+	for i, ed := range editors {
+		t := &r.query.Change.Tables[i]
+		own := rows
+		if !isOnly {
+			if own, err = r.once(ctx, t, rows); err != nil {
+				return 0, 0, err
+			}
+		}
+		n, err := r.changeRows(ctx, ed, t, own)
+		if err != nil {
+			return 0, 0, err
+		}
+		matched, changed = matched+len(own), changed+n
+	}
+	return matched, changed, nil
+}
+
+func isJoin(n plan.Node) bool {
+	_, ok := n.(*plan.Join)
+	return ok
+}
+
+// once returns the joined rows that are the first with their row of a table. Those that have none, only NULLs, are left out.
+func (r *run) once(ctx *gms.Context, t *plan.ChangedTable, rows []gms.Row) ([]gms.Row, error) {
+	key := t.Table.PrimaryKey
+	seen := make(map[string]bool, len(rows))
+	var out []gms.Row
+	for _, row := range rows {
+		own := t.Of(row)
+		if own[key.Columns[0]] == nil {
+			continue
+		}
+		k, _, err := key.Entry(ctx, own, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[string(k)] {
+			seen[string(k)] = true
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+// changeRows changes rows of a table, and returns the number of those that are not as they were.
+func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTable, rows []gms.Row) (int, error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	constants, err := r.constants(ctx, t)
+	if err != nil {
+		return 0, err
+	}
 	changed := 0
-	for i, old := range rows {
+	for i, row := range rows {
 		if i%store.RowsBetweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
 				return 0, err
 			}
 		}
-		if len(r.query.Change.Set) == 0 {
+		old := t.Of(row)
+		if r.query.Change.Deletes {
 			if err := ed.Delete(ctx, old); err != nil {
 				return 0, err
 			}
 			changed++
 			continue
 		}
-		row, err := r.updated(ctx, old, i+1)
+		updated, err := r.updated(ctx, t, constants, row, i+1)
 		if err != nil {
 			return 0, err
 		}
-		same, err := old.Equals(ctx, row, r.query.Table.Exact)
+		same, err := old.Equals(ctx, updated, t.Table.Exact)
 		if err != nil {
 			return 0, err
 		}
 		if same {
 			continue
 		}
-		if err := ed.Update(ctx, old, row); err != nil {
+		if err := ed.Update(ctx, old, updated); err != nil {
 			return 0, err
 		}
 		changed++
@@ -77,52 +142,67 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, rows []gms.Row) (in
 	return changed, nil
 }
 
-// updated returns a row after an UPDATE; number counts the rows of the statement.
-func (r *run) updated(ctx *gms.Context, old gms.Row, number int) (gms.Row, error) {
-	row := old
-	for i := range r.query.Change.Set {
-		set := &r.query.Change.Set[i]
-		t := set.Column.Type(ctx)
-		v, err := r.newValue(ctx, set, row)
-		if err != nil {
-			return nil, err
+// constants returns the values that columns of a table are set to which are the same for all rows, by setter.
+func (r *run) constants(ctx *gms.Context, t *plan.ChangedTable) ([]any, error) {
+	all := make([]any, len(t.Set))
+	for i := range t.Set {
+		set := &t.Set[i]
+		if set.Expr != nil {
+			continue
 		}
-		if v, err = store.Assign(ctx, v, t, set.Column.Name(), number); err != nil {
-			return nil, err
-		}
-		if v == nil && !r.query.Table.Columns[set.Column.Index()].Nullable {
+		v, ok := set.Value.In(r.values)
+		if !ok {
 			return nil, ErrPlan
 		}
-		// SetField converts the value to the column's type.
-		next, err := expression.NewSetField(set.Column, expression.NewLiteral(v, t)).Eval(ctx, row)
-		if err != nil {
+		p, ok := plan.NewParameter(ctx, plan.Operand{}, []plan.Value{v})
+		if !ok {
+			return nil, ErrPlan
+		}
+		var err error
+		if all[i], err = assigned(ctx, t, set, p.Value(), 1); err != nil {
 			return nil, err
 		}
-		row = next.(gms.Row)
 	}
-	return row, nil
+	return all, nil
 }
 
-// newValue returns the value that a row's column is set to, before it is converted to the column's
-// type.
-func (r *run) newValue(ctx *gms.Context, set *plan.Setter, row gms.Row) (any, error) {
-	if set.Expr != nil {
-		return set.Expr.Eval(ctx, row)
+// updated returns a table's part of a row after an UPDATE; number counts the rows of the table.
+func (r *run) updated(ctx *gms.Context, t *plan.ChangedTable, constants []any, from gms.Row, number int) (gms.Row, error) {
+	out := t.Of(from).Copy()
+	for i := range t.Set {
+		set, v := &t.Set[i], constants[i]
+		if set.Expr != nil {
+			var err error
+			if v, err = set.Expr.Eval(ctx, from); err != nil {
+				return nil, err
+			}
+			if v, err = assigned(ctx, t, set, v, number); err != nil {
+				return nil, err
+			}
+		}
+		out[set.Column.Index()] = v
 	}
-	v, ok := set.Value.In(r.values)
-	if !ok {
-		return nil, ErrPlan
+	return out, nil
+}
+
+// assigned returns a value in the form in which a column is set to it, in a row with that number.
+func assigned(ctx *gms.Context, t *plan.ChangedTable, set *plan.Setter, v any, number int) (any, error) {
+	typ := set.Column.Type(ctx)
+	v, err := store.Assign(ctx, v, typ, set.Column.Name(), number)
+	switch {
+	case err != nil:
+		return nil, err
+	case v != nil:
+		v, _, err = typ.Convert(ctx, v)
+	case !t.Table.Columns[set.Column.Index()].Nullable:
+		err = ErrPlan
 	}
-	p, ok := plan.NewParameter(ctx, plan.Operand{}, []plan.Value{v})
-	if !ok {
-		return nil, ErrPlan
-	}
-	return p.Value(), nil
+	return v, err
 }
 
 // ok returns the result for the client.
 func (r *run) ok(ctx *gms.Context, matched, changed int) types.OkResult {
-	if len(r.query.Change.Set) == 0 {
+	if r.query.Change.Deletes {
 		return types.NewOkResult(changed)
 	}
 	affected := changed

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"io"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
@@ -21,9 +22,7 @@ type run struct {
 	values   []plan.Value
 	// isChosen is set if this execution uses what has been chosen; chooses if it chooses anew.
 	isChosen, chooses bool
-	// changes is set if the rows are going to be changed.
-	changes bool
-	taken   int64 // the memory of rows to be returned or changed
+	taken             int64 // the memory of rows to be returned or changed
 }
 
 // open returns the rows of a node.
@@ -97,6 +96,9 @@ func (r *run) all(ctx *gms.Context) ([]gms.Row, error) {
 		out = append(out, row)
 	}
 }
+
+// changes reports whether rows of a table are going to be changed.
+func (r *run) changes(t *store.TableInfo) bool { return slices.Contains(r.query.Changed(), t) }
 
 // keep counts the memory of a row.
 func (r *run) keep(row gms.Row) error {

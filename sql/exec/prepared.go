@@ -58,7 +58,7 @@ func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, val
 		p.refused = true
 	case err != nil:
 		return nil, ErrPlan
-	case q.Change != nil && !q.Change.CanChange(q.Table):
+	case q.Change != nil && !q.Change.IsPlain():
 		p.refused = true
 	case q.Shared:
 		p.shared = q

@@ -112,7 +112,7 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	}
 	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
 	return t.Rows(r.s, r.tr, &store.Scan{
-		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes,
+		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes(n.Table),
 		First:  int(min(wanted, math.MaxInt32)) % math.MaxInt32,
 		Passes: passing(passes),
 	}), nil

@@ -91,9 +91,6 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if err != nil {
 		return nil, err
 	}
-	if err := s.runnable(tr, tables); err != nil {
-		return nil, err
-	}
 	p, err := s.prepare(ctx, tables, values)
 	if err != nil {
 		return nil, err
@@ -103,6 +100,9 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 		return nil, err
 	}
 	defer p.give(q)
+	if err := s.runnable(tr, q); err != nil {
+		return nil, err
+	}
 	if s.literals.Inserts {
 		return s.insert(ctx, session, q, values)
 	}
@@ -119,16 +119,15 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 
 // runnable returns ErrPlan if the statement is a change, and changes are not allowed, or fire
 // triggers.
-func (s *Statement) runnable(tr *store.Transaction, tables []*store.TableInfo) error {
-	if !s.literals.Changes || len(tables) != 1 {
-		return nil
-	}
-	triggers, err := s.st.Catalog.Triggers(tr.Tx, tables[0].DB, tables[0].Name)
-	if err != nil {
-		return myerr.Storage(err)
-	}
-	if len(triggers) > 0 || tr.ReadOnly || store.Writers.Load() != store.WritersAll {
-		return ErrPlan
+func (s *Statement) runnable(tr *store.Transaction, q *plan.Query) error {
+	for _, t := range q.Changed() {
+		triggers, err := s.st.Catalog.Triggers(tr.Tx, t.DB, t.Name)
+		if err != nil {
+			return myerr.Storage(err)
+		}
+		if len(triggers) > 0 || tr.ReadOnly || store.Writers.Load() != store.WritersAll {
+			return ErrPlan
+		}
 	}
 	return nil
 }
@@ -137,9 +136,6 @@ func (s *Statement) runnable(tr *store.Transaction, tables []*store.TableInfo) e
 func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []plan.Value) (string, bool) {
 	tables, err := s.describe(ctx, tr, nil)
 	if err != nil || s.st.Catalog.Changed(tr.Tx) {
-		return "", false
-	}
-	if s.runnable(tr, tables) != nil {
 		return "", false
 	}
 	p, err := s.prepare(ctx, tables, values)
@@ -151,7 +147,7 @@ func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []pl
 		return "", false
 	}
 	defer p.give(q)
-	return q.String(), true
+	return q.String(), s.runnable(tr, q) == nil
 }
 
 // describe appends the statement's tables as the transaction sees them to dst.

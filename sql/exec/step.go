@@ -31,6 +31,7 @@ type step struct {
 	first int
 	// reverse is set if rows are looked up backwards, isUnique if there is one at most.
 	reverse, isUnique bool
+	changes           bool // whether the statement changes rows of the table
 	// outer is the present row of the tables before, nil if there is none; the table's columns in it
 	// are those of the row looked at last. found are the rows that are looked up for it.
 	outer gms.Row
@@ -62,7 +63,7 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 	isUnique := s.Lookup.IsUnique(t.Table)
 	return &step{
 		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind, reverse: s.Reverse,
-		first: first, isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
+		first: first, changes: r.changes(t.Table), isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
 	}, ok && can && will && is
 }
 
@@ -180,7 +181,7 @@ func (s *step) next(ctx *gms.Context) error {
 	s.found = gms.RowsToRowIter()
 	if t.hasKeys {
 		s.found = s.table.Rows(s.r.s, s.r.tr, &store.Scan{
-			Index: s.lookup.index, Ranges: []store.KeyRange{t.keys}, Reverse: s.reverse, Passes: s.passes, First: s.first,
+			Index: s.lookup.index, Ranges: []store.KeyRange{t.keys}, Reverse: s.reverse, Passes: s.passes, First: s.first, Changes: s.changes,
 		})
 	}
 	return nil

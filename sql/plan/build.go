@@ -26,8 +26,6 @@ func refused(format string, args ...any) error {
 
 // A Query is the plan of a statement.
 type Query struct {
-	// Table is the table whose rows are changed, nil for a SELECT.
-	Table *store.TableInfo
 	// Rows are the rows that the statement returns, or changes.
 	Rows Node
 	// Change is set for UPDATE and DELETE.
@@ -42,6 +40,17 @@ type Query struct {
 	count int
 	// Shared is set if several goroutines may run the query at a time.
 	Shared bool
+}
+
+// Changed returns the tables that the statement changes.
+func (q *Query) Changed() []*store.TableInfo {
+	switch {
+	case q.Insert != nil:
+		return []*store.TableInfo{q.Insert.table}
+	case q.Change == nil:
+		return nil
+	}
+	return q.Change.tables
 }
 
 // String returns the plan as text.
@@ -83,24 +92,19 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 		}
 	}
 	q := &Query{}
-	switch n := root.(type) {
-	case *gmsplan.Update:
-		child, err := b.update(n, q)
-		if err != nil {
-			return nil, err
-		}
-		root = child
-	case *gmsplan.DeleteFrom:
-		q.Change = &Change{}
-		root = n.Child
-	}
-	root, _, err := compat.ComparedRows(ctx, nil, root, nil, nil, nil)
+	source, err := changedRows(root)
 	if err != nil {
 		return nil, err
 	}
-	b.computed = nil // update has built the rows, too
-	rows, s, err := b.node(root)
+	source, _, err = compat.ComparedRows(ctx, nil, source, nil, nil, nil)
 	if err != nil {
+		return nil, err
+	}
+	rows, s, err := b.node(source)
+	if err != nil {
+		return nil, err
+	}
+	if q.Change, err = b.change(root, rows, s); err != nil {
 		return nil, err
 	}
 	if q.Rows, err = optimise(ctx, rows); err != nil {
@@ -113,11 +117,7 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 	if q.Change == nil {
 		return q, prune(ctx, q.Rows)
 	}
-	if len(tables) != 1 || len(s.ids) == 0 || tables[0].IsKeyless() {
-		return nil, refused("a change of a table without a key")
-	}
-	q.Table = tables[0]
-	return q, nil
+	return q, q.Change.prune(ctx, q.Rows)
 }
 
 // node returns the plan of a node, and its scope.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -10,58 +12,193 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A Change is what an UPDATE or DELETE does to each of its rows.
+// A Change is what an UPDATE or DELETE does to its rows, which may be those of a join.
 type Change struct {
+	// Tables are the tables that it changes, in the order of the FROM clause.
+	Tables []ChangedTable
+	// Deletes is set for a DELETE.
+	Deletes bool
+	tables  []*store.TableInfo
+}
+
+// A ChangedTable is a table whose rows a statement changes, each of them once.
+type ChangedTable struct {
+	Table *store.TableInfo
+	// At is the position of the table's columns in the rows of the statement.
+	At int
+	// first is the number of the first of these columns among those of all tables.
+	first int
 	// Set is empty for a DELETE.
 	Set []Setter
 }
 
-// A Setter gives a column of a row a new value: a parameter or, if Expr is set, that expression of
-// the row.
+// A Setter gives a column of a table's row a new value: a parameter or, if Expr is set, that
+// expression of the statement's row.
 type Setter struct {
 	Column *expression.GetField
 	Value  Operand
 	Expr   gms.Expression
 }
 
+// Of returns the table's part of a row of the statement.
+func (t *ChangedTable) Of(row gms.Row) gms.Row { return row[t.At : t.At+len(t.Table.Columns)] }
+
 // String returns the change as plans show it.
 func (c *Change) String() string {
-	if len(c.Set) == 0 {
-		return "delete"
-	}
 	var s []string
-	for _, set := range c.Set {
-		value := set.Value.String()
-		if set.Expr != nil {
-			value = set.Expr.String()
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		for _, set := range t.Set {
+			value := set.Value.String()
+			if set.Expr != nil {
+				value = set.Expr.String()
+			}
+			s = append(s, t.name(c)+set.Column.Name()+" to "+value)
 		}
-		s = append(s, set.Column.Name()+" to "+value)
+		if c.Deletes && len(c.Tables) > 1 {
+			s = append(s, fmt.Sprintf("#%d", t.first))
+		}
+	}
+	if c.Deletes {
+		return strings.TrimSpace("delete " + strings.Join(s, ", "))
 	}
 	return "update " + strings.Join(s, ", ")
 }
 
-// update takes what an UPDATE sets, and returns the node that gives its rows.
-func (b *builder) update(n *gmsplan.Update, q *Query) (gms.Node, error) {
-	source, ok := n.Child.(*gmsplan.UpdateSource)
-	if !ok || n.IsJoin || n.Ignore || source.Ignore {
-		return nil, refused("the form of an UPDATE")
+// name returns what the columns of a table have before their names; nothing if it is the only one.
+func (t *ChangedTable) name(c *Change) string {
+	if len(c.Tables) == 1 {
+		return ""
 	}
-	_, s, err := b.node(source.Child)
+	return fmt.Sprintf("#%d.", t.first)
+}
+
+// changedRows returns the node that gives the rows of a statement.
+func changedRows(root gms.Node) (gms.Node, error) {
+	switch n := root.(type) {
+	case *gmsplan.Update:
+		source, ok := n.Child.(*gmsplan.UpdateSource)
+		if !ok || n.Ignore || source.Ignore {
+			return nil, refused("the form of an UPDATE")
+		}
+		return source.Child, nil
+	case *gmsplan.DeleteFrom:
+		return n.Child, nil
+	}
+	return root, nil
+}
+
+// change returns what a statement changes, nil for a SELECT; rows are the rows that changedRows gives, and s is their
+// scope.
+func (b *builder) change(root gms.Node, rows Node, s scope) (*Change, error) {
+	c := &Change{}
+	var err error
+	switch n := root.(type) {
+	case *gmsplan.Update:
+		err = b.update(c, n.Child.(*gmsplan.UpdateSource), rows, s)
+	case *gmsplan.DeleteFrom:
+		c.Deletes = true
+		err = b.delete(c, n, rows, s)
+	default:
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	q.Change = &Change{}
-	for _, e := range source.UpdateExprs.AllExpressions() {
-		set, err := b.setter(e, s, q.Change.Set)
-		if err != nil {
-			return nil, err
-		}
-		q.Change.Set = append(q.Change.Set, set)
-	}
-	return source.Child, nil
+	return c, c.areDistinct()
 }
 
-// setter returns an assignment; before are those before it, which its expression must not read.
+// update takes what an UPDATE sets.
+func (b *builder) update(c *Change, n *gmsplan.UpdateSource, rows Node, s scope) error {
+	var all []Setter // with the columns of the statement's rows
+	for _, e := range n.UpdateExprs.ExplicitUpdateExprs() {
+		set, err := b.setter(e, s, all)
+		if err != nil {
+			return err
+		}
+		all = append(all, set)
+	}
+	for _, t := range changeableTables(rows) {
+		for _, set := range all {
+			if at := set.Column.Index() - t.first; at >= 0 && at < len(t.Table.Columns) {
+				set.Column = set.Column.WithIndex(at).(*expression.GetField)
+				t.Set = append(t.Set, set)
+			}
+		}
+		if len(t.Set) > 0 {
+			c.Tables = append(c.Tables, t)
+		}
+	}
+	return nil
+}
+
+// delete takes the tables that a DELETE deletes from.
+func (b *builder) delete(c *Change, n *gmsplan.DeleteFrom, rows Node, s scope) error {
+	all := changeableTables(rows)
+	if !n.HasExplicitTargets() {
+		c.Tables = all[:min(1, len(all))]
+		return nil
+	}
+	targets := make(map[int]bool) // by the numbers of their first columns
+	for _, target := range n.GetDeleteTargets() {
+		t, ok := target.(gmsplan.TableIdNode)
+		if !ok {
+			return refused("DELETE from %T", target)
+		}
+		first, ok := t.Columns().Next(1)
+		if !ok {
+			return refused("DELETE from a table without columns")
+		}
+		targets[s.placeOf(first)] = true
+	}
+	for _, t := range all {
+		if targets[t.first] {
+			c.Tables = append(c.Tables, t)
+		}
+	}
+	if len(c.Tables) != len(n.GetDeleteTargets()) {
+		return refused("DELETE from a table that is not read")
+	}
+	return nil
+}
+
+// changeableTables returns the tables that rows may be changed of, in the order of their columns.
+func changeableTables(n Node) (all []ChangedTable) {
+	switch n := n.(type) {
+	case *Scan:
+		return []ChangedTable{{Table: n.Table}}
+	case *Join:
+		for i := range n.Tables {
+			if n.Tables[i].Kind.Adds() && n.Tables[i].Source == nil {
+				all = append(all, ChangedTable{Table: n.Tables[i].Table, first: n.Tables[i].First})
+			}
+		}
+		return all
+	case *Sort:
+		return changeableTables(n.Child)
+	case *Limit:
+		return changeableTables(n.Child)
+	}
+	return nil
+}
+
+// areDistinct returns an error if a row could be changed by two names of its table, or has no key by which it is known
+// as one that has been changed.
+func (c *Change) areDistinct() error {
+	if len(c.Tables) == 0 {
+		return refused("a change of no table")
+	}
+	for i := range c.Tables {
+		t := c.Tables[i].Table
+		if slices.Contains(c.tables, t) || t.IsKeyless() {
+			return refused("a change of a table without a key, or by several names")
+		}
+		c.tables = append(c.tables, t)
+	}
+	return nil
+}
+
+// setter returns an assignment to a column of the rows; before are those before it, which its expression must not read.
 func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, error) {
 	set, ok := e.(*expression.SetField)
 	if !ok {
@@ -100,19 +237,86 @@ func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, er
 	return out, err
 }
 
-// CanChange reports whether changing rows of a table has no effect beyond the rows: no CHECKs,
-// computed columns, or foreign keys that have to be checked. Triggers are not part of the table.
-func (c *Change) CanChange(table *store.TableInfo) bool {
-	for _, col := range table.Columns {
-		if col.OnUpdate != "" || col.Generated != "" || col.Virtual || col.Hidden || col.HiddenSystem {
+// prune makes the tables that a change reads, and does not change, read only the columns that are used. The rows of a
+// single table are read whole.
+func (c *Change) prune(ctx *gms.Context, rows Node) error {
+	j, ok := rows.(*Join)
+	if !ok {
+		if len(c.Tables) != 1 || c.Tables[0].first != 0 || hasJoin(rows) {
+			return refused("a change of a join in an order")
+		}
+		return nil
+	}
+	used := make(map[int]bool)
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		for at := range t.Table.Columns {
+			used[t.first+at] = true
+		}
+		if err := t.eachExpr(noting(ctx, used)); err != nil {
+			return err
+		}
+	}
+	if err := j.keep(ctx, used); err != nil {
+		return err
+	}
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		t.At = j.Place(t.first)
+		if err := t.eachExpr(placing(ctx, j.Place)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasJoin reports whether the rows of a node come from a join.
+func hasJoin(n Node) bool {
+	if _, ok := n.(*Join); ok {
+		return true
+	}
+	for _, child := range childrenOf(n) {
+		if hasJoin(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// eachExpr replaces the expressions of the values that columns are set to.
+func (t *ChangedTable) eachExpr(f func(gms.Expression) (gms.Expression, error)) (err error) {
+	for i := range t.Set {
+		if e := t.Set[i].Expr; e != nil {
+			if t.Set[i].Expr, err = f(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// IsPlain reports whether changing the rows has no effect beyond them: no CHECKs, computed columns, or
+// foreign keys that have to be checked. Triggers are not part of the tables.
+func (c *Change) IsPlain() bool {
+	for i := range c.Tables {
+		if !c.Tables[i].isPlain(c.Deletes) {
 			return false
 		}
 	}
-	if len(table.Table.Checks) > 0 || len(c.Set) == 0 && len(table.ReferencedBy) > 0 {
+	return true
+}
+
+func (t *ChangedTable) isPlain(deletes bool) bool {
+	for _, col := range t.Table.Columns {
+		if !deletes && col.OnUpdate != "" || col.Generated != "" || col.Virtual || col.Hidden || col.HiddenSystem {
+			return false
+		}
+	}
+	if len(t.Table.Checks) > 0 || deletes && len(t.Table.ReferencedBy) > 0 {
 		return false
 	}
-	for i := range c.Set {
-		if table.InReference(c.Set[i].Column.Index()) {
+	for i := range t.Set {
+		if t.Table.InReference(t.Set[i].Column.Index()) {
 			return false
 		}
 	}

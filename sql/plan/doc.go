@@ -9,6 +9,11 @@
 // literal belongs to the Query (Literals). A Query is immutable, and shared by sessions. Package
 // exec runs it.
 //
+// # UPDATE and DELETE
+//
+// A Change reads all of its rows before it changes the first. Those of a join hold rows of several tables; each row of
+// each table is changed once (ChangedTable).
+//
 // # INSERT
 //
 // An INSERT of VALUES is analyzed by go-mysql-server, once, with a Parameter in place of each literal

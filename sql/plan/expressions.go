@@ -25,9 +25,12 @@ type scope struct {
 }
 
 // place returns the position of a column, -1 if the rows do not have it.
-func (s scope) place(f *expression.GetField) int {
+func (s scope) place(f *expression.GetField) int { return s.placeOf(f.Id()) }
+
+// placeOf is place for the id of a column.
+func (s scope) placeOf(column gms.ColumnId) int {
 	for i, id := range s.ids {
-		if id != 0 && id == f.Id() {
+		if id != 0 && id == column {
 			return i
 		}
 	}

@@ -87,7 +87,7 @@ func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo) (*Quer
 			}
 		}
 	}
-	return &Query{Table: table, Insert: in}, nil
+	return &Query{Insert: in}, nil
 }
 
 // checkInto finds the editors of the foreign keys, and returns an error if the rows go elsewhere than

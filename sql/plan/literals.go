@@ -17,8 +17,8 @@ type Literals struct {
 	isTyped []bool
 	// Tables are the statement's tables.
 	Tables []TableName
-	// Changes is set for statements that change rows, and Inserts for INSERT and REPLACE.
-	Changes, Inserts bool
+	// Inserts is set for INSERT and REPLACE.
+	Inserts bool
 	// Auths are what the statement needs privileges for.
 	Auths []sqlparser.AuthInformation
 	// hasDerived is set if tables are those of a query within the statement, locks if rows are locked.
@@ -36,31 +36,43 @@ type TableName struct{ DB, Table string }
 // LiteralsOf returns what becomes of n literals, for which the statement has parameters; false if the
 // statement is not one that this package plans.
 func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
-	l := &Literals{isParameter: make([]bool, n), isTyped: make([]bool, n), Changes: true}
+	l := &Literals{isParameter: make([]bool, n), isTyped: make([]bool, n)}
 	switch s := stmt.(type) {
 	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect:
-		l.named, l.Changes = make(map[int]bool), false
+		l.named = make(map[int]bool)
 		if !l.rowsOf(s.(sqlparser.SelectStatement)) {
 			return nil, false
 		}
 		return l, len(l.Tables) <= 1 && !l.hasDerived || !l.locks
 	case *sqlparser.Update:
-		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
+		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 {
 			return nil, false
 		}
 		for _, a := range s.Exprs {
 			l.assigned(a.Expr)
 		}
-		return l, l.clauses(s.TableExprs, s.Where, s.Limit) && len(l.Tables) <= 1
+		return l, l.changed(s.TableExprs, s.Where, s.OrderBy, s.Limit)
 	case *sqlparser.Delete:
-		if len(s.Targets) > 0 || s.With != nil || len(s.Partitions) > 0 || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
+		if s.With != nil || len(s.Partitions) > 0 || len(s.Comments) > 0 || len(s.Returning) > 0 {
 			return nil, false
 		}
-		return l, l.clauses(s.TableExprs, s.Where, s.Limit) && len(l.Tables) <= 1
+		return l, l.changed(s.TableExprs, s.Where, s.OrderBy, s.Limit)
 	case *sqlparser.Insert:
 		return l, l.insert(s)
 	}
 	return nil, false
+}
+
+// changed takes the literals and the tables of an UPDATE or DELETE; false as from. Rows of several tables have no
+// order and no limit, and those of a single table have a condition.
+func (l *Literals) changed(from sqlparser.TableExprs, where *sqlparser.Where, by sqlparser.OrderBy, limit *sqlparser.Limit) bool {
+	if !l.clauses(from, where, limit) || l.hasDerived {
+		return false
+	}
+	if len(l.Tables) <= 1 {
+		return where != nil
+	}
+	return len(by) == 0 && limit == nil
 }
 
 // insert takes the literals of an INSERT of VALUES, and the privileges for its table; false if the

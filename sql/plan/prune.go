@@ -71,6 +71,14 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 	if err != nil {
 		return err
 	}
+	if err := j.keep(ctx, used); err != nil {
+		return err
+	}
+	return eachOf(users, placing(ctx, j.Place))
+}
+
+// keep makes a join read only the given columns and those of its conditions, which it moves there.
+func (j *Join) keep(ctx *gms.Context, used map[int]bool) error {
 	for _, c := range j.conditions() {
 		columns, err := columnsOf(ctx, c)
 		if err != nil {
@@ -101,6 +109,7 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 		t.Offset = offset
 		offset += t.Width()
 	}
+	var err error
 	place := placing(ctx, j.Place)
 	if j.Where, err = eachOthers(j.Where, place); err != nil {
 		return err
@@ -110,7 +119,7 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 			return err
 		}
 	}
-	return eachOf(users, place)
+	return nil
 }
 
 // conditions returns all conditions on the joined rows.

@@ -35,6 +35,8 @@ type TableInfo struct {
 	AutoColumn int
 	// HasVirtual is set if go-mysql-server computes some of the columns.
 	HasVirtual bool
+	// referred are the columns that foreign keys of other tables refer to; all columns of indexes if that is not known.
+	referred map[int]bool
 	// zoned has the table as sessions in other time zones than UTC see it; nil if it looks the same to all.
 	zoned *sync.Map
 }
@@ -86,6 +88,9 @@ func NewTableInfo(t *catalog.Table) (*TableInfo, error) {
 		if c.Type.Kind == catalog.KindTimestamp && info.zoned == nil {
 			info.zoned = &sync.Map{}
 		}
+	}
+	if len(t.ReferencedBy) > 0 {
+		info.referred = info.indexed()
 	}
 	// The keys of an index with a virtual column must be the same whoever computes them.
 	if info.HasComputedKeys() {
@@ -290,14 +295,56 @@ func (info *TableInfo) Codec(column int) *row.KeyCodec {
 	return &k
 }
 
-// InReference reports whether a foreign key may have to be checked when a column changes: a key of
-// this table that has the column, or a key of another table if the column is indexed, because
-// other tables can refer only to indexed columns.
+// InReference reports whether a foreign key has to be checked when a column changes: a key of this table that has the
+// column, or one of another table that refers to it.
 func (info *TableInfo) InReference(column int) bool {
 	for i := range info.ForeignKeys {
 		if slices.ContainsFunc(info.ForeignKeys[i].Columns, func(name string) bool { return SameName(name, info.Columns[column].Name) }) {
 			return true
 		}
 	}
-	return len(info.ReferencedBy) > 0 && slices.ContainsFunc(info.Keys(), func(k *KeyInfo) bool { return slices.Contains(k.Columns, column) })
+	return info.referred[column]
+}
+
+// refer finds the columns that foreign keys of other tables refer to. Those keys cannot change unless the descriptor of
+// this table, which names them, does.
+func (info *TableInfo) refer(descriptor func(db, name string) (*catalog.Table, error)) {
+	all := make(map[int]bool)
+	for _, r := range info.ReferencedBy {
+		columns, ok := info.referredBy(r, descriptor)
+		if !ok {
+			return
+		}
+		for _, c := range columns {
+			all[c] = true
+		}
+	}
+	info.referred = all
+}
+
+// referredBy returns the columns that a foreign key refers to; false if it cannot be found.
+func (info *TableInfo) referredBy(r catalog.Reference, descriptor func(db, name string) (*catalog.Table, error)) (columns []int, ok bool) {
+	child, err := descriptor(r.DB, r.Table)
+	if err != nil {
+		return nil, false
+	}
+	i := child.ForeignKey(r.Name)
+	if i < 0 {
+		return nil, false
+	}
+	for _, name := range child.ForeignKeys[i].ParentColumns {
+		columns = append(columns, info.Column(name))
+	}
+	return columns, !slices.Contains(columns, -1)
+}
+
+// indexed returns the columns of all indexes: other tables can refer to no others.
+func (info *TableInfo) indexed() map[int]bool {
+	all := make(map[int]bool)
+	for _, k := range info.Keys() {
+		for _, c := range k.Columns {
+			all[c] = true
+		}
+	}
+	return all
 }

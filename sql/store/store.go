@@ -92,8 +92,12 @@ func (st *Store) info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 		return info, nil
 	}
 	info, err := NewTableInfo(tbl)
-	if err != nil || st.Catalog.Changed(tr.Tx) {
-		return info, err
+	if err != nil {
+		return nil, err
+	}
+	info.refer(func(db, name string) (*catalog.Table, error) { return st.Catalog.Table(tr.Tx, db, name) })
+	if st.Catalog.Changed(tr.Tx) {
+		return info, nil
 	}
 	st.mu.Lock()
 	st.mu.infos[tbl.ID] = info
