@@ -40,6 +40,8 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		return r.union(ctx, n)
 	case *plan.Exists:
 		return r.exists(ctx, n)
+	case *plan.When:
+		return r.when(ctx, n)
 	case *plan.Filter:
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &filter{rows, n.Cond} })
 	case *plan.Project:

@@ -7,16 +7,26 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/plan"
-	"github.com/farmsql/farmsql/sql/store"
 )
 
 // buildInsert makes the query of an INSERT: go-mysql-server analyzes it with parameters in place of
 // its values.
 func (p *prepared) buildInsert(ctx *gms.Context, s *Statement, ast sqlparser.Statement, values []plan.Value) (*plan.Query, error) {
+	var source *plan.Query
+	if s.literals.IsSource {
+		var err error
+		if source, err = p.buildSource(ctx, s, values); err != nil {
+			return nil, err
+		}
+	}
 	bound, ok := plan.Parameters(ctx, p.parameters, values)
 	if !ok {
 		return nil, ErrPlan
+	}
+	if source != nil {
+		withoutLimits(ast)
 	}
 	plan.Negate(ast)
 	b := planbuilder.New(ctx, s.gms.Analyzer.Catalog, s.gms.EventScheduler)
@@ -29,21 +39,59 @@ func (p *prepared) buildInsert(ctx *gms.Context, s *Statement, ast sqlparser.Sta
 	if root, err = s.gms.Analyzer.Analyze(ctx, root, nil, flags); err != nil || ctx.WarningCount() != warnings {
 		return nil, ErrPlan
 	}
-	return plan.BuildInsert(ctx, root, p.tables[0])
+	return plan.BuildInsert(ctx, root, p.tables[0], source)
 }
 
-// insert runs an INSERT. Its errors and warnings are go-mysql-server's own.
-func (s *Statement) insert(ctx *gms.Context, session *store.Session, q *plan.Query, values []plan.Value) (*Result, error) {
-	if !q.Insert.Bind(ctx, values) {
+// buildSource makes the query of the SELECT whose rows are inserted.
+func (p *prepared) buildSource(ctx *gms.Context, s *Statement, values []plan.Value) (*plan.Query, error) {
+	ast, err := s.parse(ctx, p.text)
+	if err != nil {
 		return nil, ErrPlan
 	}
-	if !q.Insert.Begin(ctx, session) {
+	source, ok := ast.(*sqlparser.Insert).Rows.(sqlparser.SelectStatement)
+	if !ok {
+		return nil, ErrPlan
+	}
+	return p.query(ctx, s, source, p.tables[1:], values)
+}
+
+// withoutLimits takes the LIMITs out of a statement: go-mysql-server takes no parameters there, and only the columns of
+// the SELECT matter to it.
+func withoutLimits(ast sqlparser.Statement) {
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.Select:
+			n.Limit = nil
+		case *sqlparser.SetOp:
+			n.Limit = nil
+		}
+		return true, nil
+	}, ast)
+}
+
+// insert runs an INSERT. Its errors and warnings are go-mysql-server's own, once it has its rows.
+func (s *Statement) insert(ctx *gms.Context, r *run) (*Result, error) {
+	in := r.query.Insert
+	if !in.Bind(ctx, r.values) {
+		return nil, ErrPlan
+	}
+	if !in.Begin(ctx, r.s) {
 		s.forget()
 		return nil, ErrPlan
 	}
-	session.ClearWarnings()
+	r.s.ClearWarnings()
+	if in.Source != nil {
+		defer func() {
+			in.Rows.Rows = nil
+			r.s.Holding.Give(r.taken)
+		}()
+		if err := r.give(ctx, in); err != nil {
+			return nil, err
+		}
+	}
 	res := &Result{Planned: true}
-	rows, err := s.gms.Analyzer.ExecBuilder.Build(ctx, q.Insert.Node, nil)
+	rows, err := s.gms.Analyzer.ExecBuilder.Build(ctx, in.Node, nil)
 	if err != nil {
 		return res, err
 	}
@@ -54,6 +102,27 @@ func (s *Statement) insert(ctx *gms.Context, session *store.Session, q *plan.Que
 	}
 	res.OK, _ = row[0].(types.OkResult) // the accumulator returns nothing else
 	return res, nil
+}
+
+// give reads the rows that an INSERT takes from a SELECT: all of them before the first is inserted, for they may be of
+// the same table. go-mysql-server inserts more of them, and reports the errors.
+func (r *run) give(ctx *gms.Context, in *plan.Insert) error {
+	of := &run{prepared: r.prepared, query: in.Source, s: r.s, tr: r.tr}
+	defer func() { r.taken = of.taken }()
+	var ok bool
+	if of.values, ok = in.Source.Bind(ctx, r.values); !ok {
+		return ErrPlan
+	}
+	rows, err := of.all(ctx)
+	switch {
+	case myerr.IsConflict(err) || ctx.Err() != nil:
+		return err
+	case err != nil || len(rows) > changedMax || r.s.WarningCount() > 0:
+		r.s.ClearWarnings()
+		return ErrPlan
+	}
+	in.Rows.Rows = rows
+	return nil
 }
 
 // forget drops what is prepared: a table has changed that the statement's foreign keys concern.

@@ -104,11 +104,16 @@ func (p *prepared) build(ctx *gms.Context, s *Statement, values []plan.Value) (*
 	if s.literals.Inserts {
 		return p.buildInsert(ctx, s, ast, values)
 	}
+	return p.query(ctx, s, ast, p.tables, values)
+}
+
+// query makes the query of a statement, or of a SELECT within it, that reads tables.
+func (p *prepared) query(ctx *gms.Context, s *Statement, ast sqlparser.Statement, tables []*store.TableInfo, values []plan.Value) (*plan.Query, error) {
 	root, _, err := planbuilder.New(ctx, s.gms.Analyzer.Catalog, s.gms.EventScheduler).BindOnly(ast, p.text, nil)
 	if err != nil {
 		return nil, ErrPlan
 	}
-	return plan.Build(ctx, root, p.tables, p.parameters, values)
+	return plan.Build(ctx, root, tables, p.parameters, values)
 }
 
 // take returns a query that nobody else runs, or a shared one.

@@ -103,10 +103,10 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if err := s.runnable(tr, q); err != nil {
 		return nil, err
 	}
-	if s.literals.Inserts {
-		return s.insert(ctx, session, q, values)
-	}
 	r := &run{prepared: p, query: q, s: session, tr: tr, values: values}
+	if s.literals.Inserts {
+		return s.insert(ctx, r)
+	}
 	session.ClearWarnings()
 	res, err := r.result(ctx)
 	session.Holding.Give(r.taken)

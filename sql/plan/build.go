@@ -188,6 +188,9 @@ func (b *builder) resolved(n *gmsplan.ResolvedTable, columns gms.ColSet) (Node, 
 }
 
 func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
+	if b.isWhen(n) {
+		return b.when(n)
+	}
 	if _, ok := n.Child.(*gmsplan.JoinNode); ok || b.hasSemiJoin(n.Expression) {
 		return b.join(n.Child, n.Expression)
 	}

@@ -17,7 +17,8 @@
 // # INSERT
 //
 // An INSERT of VALUES is analyzed by go-mysql-server, once, with a Parameter in place of each literal
-// (Insert): the checks of rows are those of statements without a plan.
+// (Insert): the checks of rows are those of statements without a plan. An INSERT of a SELECT takes the rows of the
+// SELECT's plan.
 //
 // # Conditions
 //

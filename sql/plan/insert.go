@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -10,13 +11,16 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An Insert is an INSERT or REPLACE of rows of VALUES. Its node is go-mysql-server's, analyzed once:
+// An Insert is an INSERT or REPLACE of rows of VALUES, or of the rows of a SELECT. Its node is go-mysql-server's, analyzed once:
 // what is done with each row (defaults, conversions, constraints, duplicates, references) is done by
-// the same code as without a plan. Only the values differ from one execution to the next. An Insert
+// the same code as without a plan. Only the values, or the rows, differ from one execution to the next. An Insert
 // is run by one goroutine at a time.
 type Insert struct {
 	// Node is the INSERT.
-	Node       *gmsplan.InsertInto
+	Node *gmsplan.InsertInto
+	// Source is the plan of the SELECT, nil for VALUES; Rows is in its place in Node.
+	Source     *Query
+	Rows       *Given
 	table      *store.TableInfo
 	parameters []*Parameter
 	rows       [][]gms.Expression
@@ -47,6 +51,9 @@ func (in *Insert) String() string {
 	case in.Node.Ignore:
 		name = "insert ignore"
 	}
+	if in.Source != nil {
+		return fmt.Sprintf("%s rows into %s\n%s", name, in.table.Name, strings.TrimSuffix(in.Source.String(), "\n"))
+	}
 	s := fmt.Sprintf("%s %d rows into %s", name, len(in.rows), in.table.Name)
 	if in.Node.OnDupExprs.HasUpdates() {
 		s += ", or update"
@@ -54,8 +61,9 @@ func (in *Insert) String() string {
 	return s
 }
 
-// BuildInsert returns the plan for a tree that go-mysql-server has analyzed, with Parameters in it. The error is an ErrRefused if the INSERT is not one of VALUES into the table, or fires triggers.
-func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo) (*Query, error) {
+// BuildInsert returns the plan for a tree that go-mysql-server has analyzed, with Parameters in it, and whose rows are those of the source or, if
+// that is nil, of VALUES. The error is an ErrRefused if the INSERT is another, not into the table, or fires triggers.
+func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo, source *Query) (*Query, error) {
 	n, ok := root.(*gmsplan.InsertInto)
 	if !ok || len(n.Returning) > 0 || table == nil || table.HasVirtual {
 		return nil, refused("the form of an INSERT")
@@ -64,14 +72,20 @@ func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo) (*Quer
 	if !ok {
 		return nil, refused("INSERT of %T", n.Source)
 	}
+	in := &Insert{Node: n, table: table, Source: source, auto: -1, defaulted: n.FirstGeneratedAutoIncRowIdx}
+	if err := in.checkInto(table); err != nil {
+		return nil, err
+	}
+	if source != nil {
+		in.Rows = &Given{schema: columns.Child.Schema(ctx)}
+		in.Node = n.WithSource(gmsplan.NewProject(columns.Projections, in.Rows))
+		return &Query{Insert: in}, nil
+	}
 	values, ok := columns.Child.(*gmsplan.Values)
 	if !ok {
 		return nil, refused("INSERT of %T", columns.Child)
 	}
-	in := &Insert{Node: n, table: table, rows: values.ExpressionTuples, auto: -1, defaulted: n.FirstGeneratedAutoIncRowIdx}
-	if err := in.checkInto(table); err != nil {
-		return nil, err
-	}
+	in.rows = values.ExpressionTuples
 	for _, row := range in.rows {
 		if err := in.take(ctx, row); err != nil {
 			return nil, err

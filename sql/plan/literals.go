@@ -17,8 +17,8 @@ type Literals struct {
 	isTyped []bool
 	// Tables are the statement's tables.
 	Tables []TableName
-	// Inserts is set for INSERT and REPLACE.
-	Inserts bool
+	// Inserts is set for INSERT and REPLACE, and IsSource if their rows are those of a SELECT.
+	Inserts, IsSource bool
 	// Auths are what the statement needs privileges for.
 	Auths []sqlparser.AuthInformation
 	// hasDerived is set if tables are those of a query within the statement, locks if rows are locked.
@@ -75,26 +75,55 @@ func (l *Literals) changed(from sqlparser.TableExprs, where *sqlparser.Where, by
 	return len(by) == 0 && limit == nil
 }
 
-// insert takes the literals of an INSERT of VALUES, and the privileges for its table; false if the
-// INSERT has clauses that this package does not know.
+// insert takes the literals of an INSERT, and the privileges for its table; false if the INSERT has
+// clauses that this package does not know.
 func (l *Literals) insert(s *sqlparser.Insert) bool {
-	rows, ok := s.Rows.(*sqlparser.AliasedValues)
-	if !ok || !rows.As.IsEmpty() || s.With != nil || len(s.Comments) > 0 || len(s.Partitions) > 0 || len(s.Returning) > 0 {
+	if s.With != nil || len(s.Comments) > 0 || len(s.Partitions) > 0 || len(s.Returning) > 0 {
 		return false
-	}
-	for _, r := range rows.Values {
-		for _, v := range r {
-			l.operand(v)
-		}
-	}
-	for _, a := range s.OnDup {
-		l.operand(a.Expr)
 	}
 	auth := s.Auth
 	auth.Extra = nil // what rewrites the INSERT when it is planned (see sql/change)
 	l.Auths = append(l.Auths, auth)
 	l.Tables, l.Inserts = append(l.Tables, TableName{s.Table.DbQualifier.String(), s.Table.Name.String()}), true
+	switch rows := s.Rows.(type) {
+	case *sqlparser.AliasedValues:
+		if !rows.As.IsEmpty() {
+			return false
+		}
+		l.values(rows.Values, s.OnDup)
+	case sqlparser.SelectStatement:
+		if len(s.OnDup) > 0 || !l.source(rows) {
+			return false
+		}
+	default:
+		return false
+	}
 	return s.Table.SchemaQualifier.IsEmpty()
+}
+
+// values takes the literals of VALUES and of ON DUPLICATE KEY UPDATE.
+func (l *Literals) values(rows sqlparser.Values, onDuplicate sqlparser.OnDup) {
+	for _, r := range rows {
+		for _, v := range r {
+			l.operand(v)
+		}
+	}
+	for _, a := range onDuplicate {
+		l.operand(a.Expr)
+	}
+}
+
+// source takes the literals and tables of the SELECT whose rows are inserted; false as rowsOf.
+func (l *Literals) source(rows sqlparser.SelectStatement) bool {
+	l.named = make(map[int]bool)
+	if !l.rowsOf(rows) || l.locks {
+		return false
+	}
+	if s, ok := rows.(*sqlparser.Select); ok {
+		l.listed(s.SelectExprs, true)
+	}
+	l.IsSource, l.named = true, nil
+	return true
 }
 
 // rowsOf takes the literals and tables of a SELECT, or of a UNION; false if it has clauses that this
@@ -122,9 +151,37 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 			return false
 		}
 		l.existsLiterals(s.SelectExprs, s.Lock)
+		if l.Inserts {
+			l.listed(s.SelectExprs, false)
+		}
 		return l.clauses(s.From, s.Where, s.Limit)
 	}
 	return false
+}
+
+// listed takes the literals in the list of a SELECT: in columns that have an alias or, if all is set, in others, too,
+// whose names nobody sees. go-mysql-server refuses parameters beside aggregates in an expression.
+func (l *Literals) listed(list sqlparser.SelectExprs, all bool) {
+	for _, e := range list {
+		if a, ok := e.(*sqlparser.AliasedExpr); ok && (all || hasAlias(a)) && !hasAggregate(a.Expr) {
+			l.typed(a.Expr)
+		}
+	}
+}
+
+func hasAggregate(e sqlparser.Expr) (found bool) {
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		f, ok := n.(*sqlparser.FuncExpr)
+		found = found || ok && f.IsAggregate()
+		return !found, nil
+	}, e)
+	return found
+}
+
+// hasAlias reports whether a column has an alias that compat has not given it.
+func hasAlias(a *sqlparser.AliasedExpr) bool {
+	return !a.As.IsEmpty() && a.As.String() != a.InputExpression
 }
 
 // withs takes the literals and tables of the SELECTs of a WITH, and their names.
@@ -154,7 +211,7 @@ func names(list sqlparser.SelectExprs) map[int]bool {
 	named := make(map[int]bool)
 	for _, e := range list {
 		a, ok := e.(*sqlparser.AliasedExpr)
-		if !ok || !a.As.IsEmpty() && a.As.String() != a.InputExpression {
+		if !ok || hasAlias(a) {
 			continue
 		}
 		// The visitor never fails, so neither does Walk.

@@ -109,6 +109,8 @@ func childrenOf(n Node) []Node {
 		return []Node{n.First, n.Second}
 	case *Join:
 		return n.sources()
+	case *When:
+		return []Node{n.Child, n.Query}
 	}
 	return nil
 }

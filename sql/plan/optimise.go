@@ -28,6 +28,8 @@ func wantFirst(n Node, l *Limit) {
 		below = l
 	case *Exists:
 		defer wantOne(n.Child)
+	case *When:
+		defer wantOne(n.Query)
 	case *Sort:
 		n.Wants = l
 	case *Scan:

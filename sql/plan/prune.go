@@ -36,6 +36,11 @@ func prune(ctx *gms.Context, n Node) error {
 				return err
 			}
 			n, users = x.Second, nil
+		case *When:
+			if err := prune(ctx, x.Query); err != nil {
+				return err
+			}
+			n = x.Child
 		case *Scan:
 			return x.prune(ctx, users)
 		case *Join:
@@ -98,7 +103,7 @@ func (j *Join) keep(ctx *gms.Context, used map[int]bool) error {
 			continue
 		}
 		own := make(map[int]bool)
-		for column := range used {
+		for column := range used { // any order
 			if j.tableOf(column) == i {
 				own[column-t.First] = true
 			}
