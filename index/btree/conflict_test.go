@@ -138,17 +138,22 @@ func TestQuestions(t *testing.T) {
 			return nil
 		}
 	}
-	// scan reads n entries of [lo, hi), or all and the end.
+	// scan passes n entries of [lo, hi), or all and the end, in a way.
+	var way func(cur *Cursor, n int) error
 	scan := func(lo, hi, n int, reverse bool) action {
-		return func(tr *Tree, tx *txn.Tx) error {
-			cur := tr.Scan(tx, intKey(lo), intKey(hi), reverse)
+		return func(tr *Tree, tx *txn.Tx) error { return way(tr.Scan(tx, intKey(lo), intKey(hi), reverse), n) }
+	}
+	ways := map[string]func(cur *Cursor, n int) error{
+		"one by one": func(cur *Cursor, n int) error {
 			for range n {
 				if _, _, ok, err := cur.Next(); err != nil || !ok {
 					return err
 				}
 			}
 			return nil
-		}
+		},
+		"skipped":  func(cur *Cursor, n int) error { _, err := cur.Skip(n); return err },
+		"together": func(cur *Cursor, n int) error { _, err := cur.NextMany(nil, n); return err },
 	}
 	all := 1 << 20
 	storm := func(tr *Tree, tx *txn.Tx) error { // splits everything, in front and behind
@@ -210,7 +215,7 @@ func TestQuestions(t *testing.T) {
 		}), true},
 		{"scan all, all of it deleted", scan(100, 400, all, false), both(remove(100), remove(110)), true},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		run := func(t *testing.T) {
 			trees := createTree(t, c, smallNodes)
 			must(t, c.Machine(0), func(tx *txn.Tx) error {
 				for k := 0; k < 1000; k += 10 {
@@ -240,7 +245,11 @@ func TestQuestions(t *testing.T) {
 			if err := trees[0].Check(ctx, nil); err != nil {
 				t.Error(err)
 			}
-		})
+		}
+		for name := range ways {
+			way = ways[name]
+			t.Run(tc.name+"/"+name, run)
+		}
 	}
 }
 

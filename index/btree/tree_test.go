@@ -160,12 +160,9 @@ func randomScan(t *testing.T, r *rand.Rand, tx *txn.Tx, tr *Tree, s *subject) {
 	if r.IntN(2) == 0 {
 		cur.ReadAhead(r.IntN(2 * rowsAhead))
 	}
-	for range r.IntN(len(want) + 1) { // leave some unread
-		k, v, ok, err := cur.Next()
-		if err != nil || !ok || string(k) != want[0].key || v != want[0].val {
-			t.Fatalf("scan [%x,%x) reverse %v: %x %v %v %v, want %v", lo, hi, reverse, k, v, ok, err, want[0])
-		}
-		want = want[1:]
+	for left := r.IntN(len(want) + 1); left > 0; { // leave some unread
+		passed := randomStep(t, r, cur, want[:left])
+		want, left = want[passed:], left-passed
 	}
 	if r.IntN(2) == 0 {
 		rest, err := scanAll(cur)
@@ -173,6 +170,35 @@ func randomScan(t *testing.T, r *rand.Rand, tx *txn.Tx, tr *Tree, s *subject) {
 			t.Fatalf("scan [%x,%x) reverse %v: %v: %s", lo, hi, reverse, err, difference(rest, want))
 		}
 	}
+}
+
+// randomStep passes some of the entries that a cursor has ahead of it, and returns how many.
+func randomStep(t *testing.T, r *rand.Rand, cur *Cursor, want []pair) int {
+	t.Helper()
+	n := 1 + r.IntN(len(want))
+	switch r.IntN(3) {
+	case 0:
+		if got, err := cur.Skip(n); got != n || err != nil {
+			t.Fatalf("skip %d: %d %v", n, got, err)
+		}
+		return n
+	case 1:
+		got, err := cur.NextMany(nil, n)
+		if err != nil || len(got) != n {
+			t.Fatalf("next %d: %d %v", n, len(got), err)
+		}
+		for i, v := range got {
+			if v != want[i].val {
+				t.Fatalf("entry %d of %d is %v, want %v", i, n, v, want[i])
+			}
+		}
+		return n
+	}
+	k, v, ok, err := cur.Next()
+	if err != nil || !ok || string(k) != want[0].key || v != want[0].val {
+		t.Fatalf("next: %x %v %v %v, want %v", k, v, ok, err, want[0])
+	}
+	return 1
 }
 
 // emptyAgain deletes everything in random order, and checks that the tree frees nodes meanwhile.
