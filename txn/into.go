@@ -1,0 +1,30 @@
+package txn
+
+import (
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/set"
+)
+
+// ReadInto is like Read, for a caller that looks at each object once: the payload is valid until the
+// next ReadInto, and the transaction keeps the object's version only. A later Read of the object reads
+// it again, and is a conflict if it has changed meanwhile. room is memory for the payloads, which
+// ReadInto replaces if it is too small.
+func (t *Tx) ReadInto(p region.Ptr, room *[]byte) ([]byte, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	if t.writes.Find(p.Addr) >= 0 || t.reads.Find(p.Addr) >= 0 || len(t.ahead.found) > 0 {
+		return t.Read(p)
+	}
+	n := p.Capacity()
+	if len(*room) < n {
+		*room = make([]byte, n)
+	}
+	payload := (*room)[:n:n]
+	v, err := t.op.ReadWithin(t.ctx, p, payload, t.patience())
+	if err != nil {
+		return nil, t.doom(conflictFrom(err, p))
+	}
+	t.reads.Add(set.Entry{Ptr: p, Version: v})
+	return payload, nil
+}
