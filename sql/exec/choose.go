@@ -26,7 +26,7 @@ func (r *run) choose(ctx *gms.Context, n *plan.Scan) *plan.Access {
 // accessOf returns an access of a scan by its number; that of the whole table if the scan has none.
 func accessOf(n *plan.Scan, number int) *plan.Access {
 	if len(n.Access) == 0 {
-		return &plan.Access{Branches: []plan.Branch{{Index: n.Table.PrimaryKey}}}
+		return &plan.Access{Branches: []plan.Branch{{Index: n.Table.PrimaryKey}}, Covers: n.Where == nil}
 	}
 	return &n.Access[number]
 }

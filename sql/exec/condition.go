@@ -125,6 +125,22 @@ func (c *compiler) comparison(cond plan.Compare) (test, bool) {
 
 // likeness returns the test that a column is like a pattern.
 func (c *compiler) likeness(cond plan.Like) (test, bool) {
+	like, ok := c.likenessOf(cond)
+	at := c.place(cond.Column)
+	return func(_ *gms.Context, r gms.Row) (truth, error) {
+		if r[at] == nil {
+			return isUnknown, nil
+		}
+		s, ok := r[at].(string)
+		if !ok {
+			return isUnknown, ErrPlan
+		}
+		return like(s), nil
+	}, ok
+}
+
+// likenessOf returns what decides whether a text of a column is like a pattern.
+func (c *compiler) likenessOf(cond plan.Like) (func(string) truth, bool) {
 	codec := c.codec(cond.Column)
 	v, ok := cond.Pattern.In(c.values)
 	if !ok {
@@ -133,17 +149,10 @@ func (c *compiler) likeness(cond plan.Like) (test, bool) {
 	with, ok := plan.Constant(codec, v)
 	pattern, isText := with.(string)
 	if !ok || !isText {
-		return func(*gms.Context, gms.Row) (truth, error) { return isUnknown, nil }, ok && with == nil
+		return func(string) truth { return isUnknown }, ok && with == nil
 	}
 	matcher, err := compat.NewLikeMatcher(codec.Collation, pattern)
-	at := c.place(cond.Column)
-	return func(_ *gms.Context, r gms.Row) (truth, error) {
-		if r[at] == nil {
-			return isUnknown, nil
-		}
-		s, ok := r[at].(string)
-		return truthOf(ok && matcher.Match(s)), unless(ok)
-	}, err == nil
+	return func(s string) truth { return truthOf(matcher.Match(s)) }, err == nil
 }
 
 // sameness returns the test that two columns are equal.
@@ -260,6 +269,7 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 // A member is a value of a list, with its encoding as a key, whose order is that of values.
 type member struct {
 	compare comparer
+	value   any
 	key     []byte
 }
 
@@ -279,7 +289,7 @@ func (c *compiler) sorted(cond plan.In) (all []member, hasNull, ok bool) {
 		if !ok {
 			return nil, false, false
 		}
-		all = append(all, member{compare, key})
+		all = append(all, member{compare, v, key})
 	}
 	slices.SortFunc(all, func(a, b member) int { return bytes.Compare(a.key, b.key) })
 	return all, hasNull, true

@@ -23,6 +23,9 @@ type run struct {
 	// isChosen is set if this execution uses what has been chosen; chooses if it chooses anew.
 	isChosen, chooses bool
 	taken             int64 // the memory of rows to be returned or changed
+	// skip is the number of rows that the scan to be opened may leave out at the beginning. If it does,
+	// it sets skip to 0.
+	skip int64
 }
 
 // open returns the rows of a node.
@@ -47,6 +50,9 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 	case *plan.Project:
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &project{rows, n.Exprs} })
 	case *plan.Group:
+		if scan, ok := countsRows(ctx, n); ok {
+			return r.counted(ctx, scan)
+		}
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
 			return executor.NewGroups(ctx, &r.s.Holding, gmsplan.NewGroupBy(n.Exprs, n.By, nil), rows)
 		})
@@ -104,7 +110,11 @@ func (r *run) changes(t *store.TableInfo) bool { return slices.Contains(r.query.
 
 // keep counts the memory of a row.
 func (r *run) keep(row gms.Row) error {
-	n := store.RowMemory(row)
+	return r.take(store.RowMemory(row))
+}
+
+// take counts memory of the result.
+func (r *run) take(n int64) error {
 	err := r.s.Holding.Take(n)
 	if err == nil {
 		r.taken += n

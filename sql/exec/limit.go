@@ -51,7 +51,32 @@ func (r *run) limit(ctx *gms.Context, n *plan.Limit) (gms.RowIter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &limit{rows, skip, count} })
+	if r.returnsScan(ctx, n.Child) {
+		r.skip = skip
+	}
+	rows, err := r.open(ctx, n.Child)
+	if err != nil {
+		return nil, err
+	}
+	if r.returnsScan(ctx, n.Child) {
+		skip, r.skip = r.skip, 0
+	}
+	return &limit{rows, skip, count}, nil
+}
+
+// returnsScan reports whether a node has a row for each row of a scan, in the same order.
+func (r *run) returnsScan(ctx *gms.Context, n plan.Node) bool {
+	switch n := n.(type) {
+	case *plan.Scan:
+		return true
+	case *plan.Project:
+		return r.returnsScan(ctx, n.Child)
+	case *plan.Derived:
+		return r.returnsScan(ctx, n.Child)
+	case *plan.Sort:
+		return r.isOrdered(ctx, n.Child) && r.returnsScan(ctx, n.Child)
+	}
+	return false
 }
 
 // Next implements gms.RowIter.

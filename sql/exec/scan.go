@@ -8,6 +8,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -39,11 +40,14 @@ func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.R
 			passes = both(where, butNot(own, before))
 			before = either(before, own)
 		}
-		rows, err := r.branch(ctx, n, b, access.Reverse, passes)
+		scan, err := r.branch(ctx, n, b, access.Reverse, passes)
 		if err != nil {
 			return nil, err
 		}
-		branches = append(branches, rows)
+		if len(access.Branches) == 1 {
+			r.simplify(n, access, scan)
+		}
+		branches = append(branches, r.rows(n, scan))
 	}
 	var rows gms.RowIter = &chain{branches: branches}
 	if len(branches) == 1 {
@@ -97,8 +101,8 @@ func either(a, b test) test {
 	}
 }
 
-// branch returns the rows of a branch of an access that pass a test.
-func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse bool, passes test) (gms.RowIter, error) {
+// branch returns the scan of those rows of a branch of an access that pass a test.
+func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse bool, passes test) (*store.Scan, error) {
 	index, ranges, ok := b.Ranges(ctx, n.Table, r.values)
 	if !ok {
 		return nil, ErrPlan
@@ -110,12 +114,48 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	if n.End {
 		wanted = 1
 	}
-	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
-	return t.Rows(r.s, r.tr, &store.Scan{
-		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes(n.Table),
+	return &store.Scan{
+		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes(n.Table), Whole: n.Whole,
 		First:  int(min(wanted, math.MaxInt32)) % math.MaxInt32,
 		Passes: passing(passes),
-	}), nil
+	}, nil
+}
+
+// simplify spares the scan of an access with one branch what its ranges or the stored form of rows
+// decide.
+func (r *run) simplify(n *plan.Scan, access *plan.Access, scan *store.Scan) {
+	if access.Covers && !slices.ContainsFunc(scan.Ranges, func(k store.KeyRange) bool { return k.IsWide }) {
+		scan.Passes = nil
+		if !r.s.ForUpdate {
+			scan.Skip, r.skip = r.skip, 0
+			scan.First = max(0, scan.First-int(min(scan.Skip, math.MaxInt32)))
+		}
+		return
+	}
+	c := storedCompiler{compiler{n.Place, n.Table.Codec, r.values}, n.Table.Rows}
+	scan.Stored = c.verdict(whereOf(n))
+}
+
+// rows returns the rows of a scan of a table.
+func (r *run) rows(n *plan.Scan, scan *store.Scan) storeRows {
+	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
+	return t.Rows(r.s, r.tr, scan)
+}
+
+// storeRows are the rows of a table.
+type storeRows interface {
+	gms.RowIter
+	Count(*gms.Context) (int64, error)
+	NextStored(*gms.Context) (*row.View, error)
+	StoredValue(*row.View, int) ([]byte, error)
+}
+
+// branchesOf returns the rows of each branch of a scan.
+func branchesOf(rows gms.RowIter) []gms.RowIter {
+	if c, ok := rows.(*chain); ok {
+		return c.branches
+	}
+	return []gms.RowIter{rows}
 }
 
 // passing returns what decides whether a row passes a test.

@@ -17,6 +17,9 @@ type Access struct {
 	// Ordered is set if the rows come in the wanted order, if the index is read backwards for
 	// Reverse.
 	Ordered, Reverse bool
+	// Covers is set if all rows that the access reads meet the scan's condition, unless a range for the
+	// values of a statement is wide.
+	Covers bool
 }
 
 // A Branch reads ranges of an index.

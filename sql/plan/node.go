@@ -35,6 +35,8 @@ type (
 		Wants *Limit
 		// End is set if only the first row is wanted.
 		End bool
+		// Whole is set if all rows are read.
+		Whole bool
 		// Number is the scan's number among the sources of the query.
 		Number int
 	}

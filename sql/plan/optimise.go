@@ -12,7 +12,11 @@ import (
 // statement gives one.
 func optimise(ctx *gms.Context, n Node) (Node, error) {
 	wantFirst(n, nil)
-	return n, findAccess(ctx, n, nil)
+	if err := findAccess(ctx, n, nil); err != nil {
+		return nil, err
+	}
+	findWhole(n, true)
+	return n, nil
 }
 
 // wantFirst tells sorts and scans how many of their rows are wanted, by the LIMIT above them. l is

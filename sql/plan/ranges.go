@@ -37,7 +37,7 @@ func (b *Branch) Ranges(ctx context.Context, table *store.TableInfo, values []Va
 
 // ranges is Ranges for a branch without alternatives.
 func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
-	ranges := gms.MySQLRangeCollection{nil}
+	ranges, isWide := gms.MySQLRangeCollection{nil}, false
 	for i := range b.Parts {
 		p := &b.Parts[i]
 		exprs, ok := p.exprs(table, values)
@@ -45,6 +45,7 @@ func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Va
 			return nil, nil, false
 		}
 		if len(ranges)*len(exprs) > rangesMax && i > 0 {
+			isWide = true
 			break
 		}
 		next := make(gms.MySQLRangeCollection, 0, len(ranges)*len(exprs))
@@ -61,6 +62,7 @@ func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Va
 	k, all := b.Index.Lookup(ctx, ranges)
 	for i := range all {
 		// The WHERE is evaluated for each row, so bounds beyond those of the keys are not needed.
+		all[i].IsWide = isWide || all[i].Rest != nil || all[i].Check != nil
 		all[i].Rest, all[i].Check, all[i].Loose = nil, nil, false
 	}
 	return k, apart(all), true
@@ -164,6 +166,7 @@ func apart(all []store.KeyRange) []store.KeyRange {
 		switch {
 		case last.High != nil && bytes.Compare(r.Low, last.High) >= 0:
 			out = append(out, r)
+			continue
 		case bytes.Equal(r.Low, last.Low) && bytes.Equal(r.High, last.High): // the same keys, by the collation
 		default:
 			last.Point = false
@@ -171,6 +174,7 @@ func apart(all []store.KeyRange) []store.KeyRange {
 				last.High = r.High
 			}
 		}
+		last.IsWide = last.IsWide || r.IsWide
 	}
 	return out
 }

@@ -147,7 +147,22 @@ func Load(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.Decode(t, b, columns)
+}
+
+// Decode returns the columns at the given positions of a stored row, all if columns is nil. The result
+// does not alias b.
+func (c *Codec) Decode(t *txn.Tx, b []byte, columns []int) (gms.Row, error) {
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
+}
+
+// StoredValue returns a column of a stored row as it is stored, nil for NULL.
+func (c *Codec) StoredValue(t *txn.Tx, v *View, at int) ([]byte, error) {
+	b, spilled, err := v.Slot(c.Columns[at].Slot)
+	if err != nil || !spilled {
+		return b, err
+	}
+	return catalog.GetChain(t, b)
 }
 
 // LoadPart is like Load, for a statement that depends only on these columns: changes to the rest of
@@ -161,7 +176,7 @@ func LoadPart(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error)
 	if err != nil {
 		return nil, err
 	}
-	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
+	return c.Decode(t, b, columns)
 }
 
 // A Part names the columns of a table's rows that a statement depends on.

@@ -178,6 +178,9 @@ func Unsigned(v any) (uint64, bool) {
 	return 0, false
 }
 
+// Decode returns the value that b holds. The result does not alias b.
+func (c *ValueCodec) Decode(b []byte) (any, error) { return c.decode(b) }
+
 // decode returns the value that b holds. The result does not alias b.
 func (c *ValueCodec) decode(b []byte) (any, error) {
 	switch c.Kind {

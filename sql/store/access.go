@@ -124,6 +124,16 @@ func (c *treeCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	return key, row, ok, c.of.inTx(err)
 }
 
+func (c *treeCursor) Skip(n int) (int, error) {
+	n, err := c.Cursor.Skip(n)
+	return n, c.of.inTx(err)
+}
+
+func (c *treeCursor) NextMany(values []region.Ptr, n int) ([]region.Ptr, error) {
+	values, err := c.Cursor.NextMany(values, n)
+	return values, c.of.inTx(err)
+}
+
 type hashAccess struct{ table *hash.Table }
 
 func (a hashAccess) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {

@@ -28,6 +28,9 @@ type KeyRange struct {
 	// Loose is set if the keys may not be in the order of the values: a part that
 	// may vary is indexed by a prefix only.
 	Loose bool
+	// IsWide is set if the range may have more rows than are wanted, and neither Rest nor Check leaves
+	// them out.
+	IsWide bool
 }
 
 // bounded returns a range without the unbounded columns at its end.

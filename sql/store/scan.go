@@ -33,9 +33,26 @@ type Scan struct {
 	// Passes, if it is not nil, decides which rows are returned. Rows that do not pass are not
 	// locked by FOR UPDATE.
 	Passes func(*gms.Context, gms.Row) (bool, error)
+	// Stored, if it is not nil, tells of a row in its stored form whether it passes.
+	Stored func(*row.View) Verdict
+	// Whole is set if the caller reads all rows.
+	Whole bool
+	// Skip is the number of rows that are left out at the beginning. It is not used together with
+	// Passes.
+	Skip int64
 	// Changes is set if the caller is about to change the rows that it reads.
 	Changes bool
 }
+
+// A Verdict says whether a row passes, as far as its stored form tells.
+type Verdict int8
+
+// The verdicts. Passes decides of a row of which Maybe is said.
+const (
+	Maybe Verdict = iota
+	No
+	Yes
+)
 
 // Key implements gms.Partition.
 func (s *Scan) Key() []byte { return []byte(s.Index.Name) }
@@ -73,15 +90,23 @@ type rowIter struct {
 	// parts is the number of further rows of which only the needed columns enter the read
 	// set. That pays in a transaction that stays open after the statement.
 	parts int
+	part  *row.Part
 	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
-	rows   int // number of rows returned
+	rows   int   // number of rows returned
+	skip   int64 // number of rows still to be left out
 	// found are the collected rows that are still to be returned. All are collected before the first
 	// is returned, because a statement that changes the table must not read its own changes.
 	found   []region.Ptr
 	collect bool
-	// ahead is the number of the next rows, of found or points, that are being read ahead.
+	// ahead is the number of the next rows, of found, points or batch, that are being read ahead.
 	ahead int
+	// batch are the next rows of the cursor, if all are read, in batchRoom.
+	batch, batchRoom []region.Ptr
+	// room is memory for rows in their stored form; view is the present one.
+	room []byte
+	view row.View
+	once bool // each row is looked at once
 }
 
 // PartsMax is the number of rows of a scan of which only the needed columns enter the read
@@ -104,6 +129,7 @@ func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
 		t: t, s: session, tr: tr, scan: s, acc: t.Store.Access(s.Index.Index),
 		write:   session.ForUpdate && !s.keysOnly,
 		collect: tr.Editing > 0 && !s.keysOnly,
+		skip:    s.Skip,
 	}
 	i.together = min(max(s.First, rowsAtFirst), rowsTogether)
 	if i.collect {
@@ -136,15 +162,8 @@ func (i *rowIter) next(ctx *gms.Context) (gms.Row, error) {
 			return nil, err
 		}
 	}
-	if i.inTurn {
-		i.inTurn = false
-		i.t.Store.Turns.Await(i.tr, i.scan.Index.Index, i.scan.Ranges[0].Low)
-	}
-	if i.collect {
-		i.collect = false
-		if err := i.collectRows(ctx); err != nil {
-			return nil, myerr.Storage(err)
-		}
+	if err := i.begin(ctx); err != nil {
+		return nil, myerr.Storage(err)
 	}
 	p, ok, err := i.row(ctx)
 	if err != nil {
@@ -158,6 +177,24 @@ func (i *rowIter) next(ctx *gms.Context) (gms.Row, error) {
 		return nil, myerr.Storage(err)
 	}
 	return row, i.s.holdRead(i.tr)
+}
+
+// begin does what comes before the first row.
+func (i *rowIter) begin(ctx *gms.Context) error {
+	if i.inTurn {
+		i.inTurn = false
+		i.t.Store.Turns.Await(i.tr, i.scan.Index.Index, i.scan.Ranges[0].Low)
+	}
+	if i.collect {
+		i.collect = false
+		if err := i.collectRows(ctx); err != nil {
+			return err
+		}
+	}
+	if i.skip > 0 {
+		return i.skipRows(ctx)
+	}
+	return nil
 }
 
 // row returns the address of the next row.
@@ -230,7 +267,7 @@ func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
 		if i.cur != nil {
-			if _, p, ok, err := i.cur.Next(); ok || err != nil {
+			if p, ok, err := i.following(); ok || err != nil {
 				return p, ok, err
 			}
 			i.cur = nil
@@ -252,7 +289,7 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 		switch {
 		case i.needsOnlyKeys(r):
 			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
-		case i.tr.Editing > 0: // no row is read before all keys are collected
+		case i.tr.Editing > 0, i.scan.Whole: // no row is read before all keys are collected, or those of a batch
 			i.cur = i.acc.Scan(i.tr.Tx, r.Low, r.High, i.scan.Reverse)
 		default:
 			i.cur = i.acc.Rows(i.tr.Tx, r.Low, r.High, i.scan.Reverse, cmp.Or(i.scan.First, rowsAtFirst))
@@ -388,7 +425,8 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 		return make(gms.Row, len(i.t.Schema(ctx))), nil
 	}
 	if i.scan.Passes != nil {
-		return i.loadPassing(ctx, p)
+		_, r, err := i.loadPassing(ctx, p, false)
+		return r, err
 	}
 	if i.write {
 		if _, err := i.tr.Tx.Write(p); err != nil {
@@ -404,29 +442,6 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 		err = i.tr.rememberStray(ctx, info, r, p)
 	}
 	return r, err
-}
-
-// loadPassing reads a row, and locks it if it passes and the statement locks its rows; nil if it
-// does not pass.
-func (i *rowIter) loadPassing(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
-	load := row.Load
-	if i.parts > 0 {
-		i.parts--
-		load = row.LoadPart
-	}
-	r, err := load(i.tr.Tx, i.t.Info.Rows, p, i.t.Columns)
-	if err != nil {
-		return nil, err
-	}
-	if ok, err := i.scan.Passes(ctx, r); !ok || err != nil {
-		return nil, err
-	}
-	if i.write {
-		if _, err := i.tr.Tx.Write(p); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
 }
 
 // passes checks a row against Rest and Check of its range.

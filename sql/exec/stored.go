@@ -1,0 +1,268 @@
+package exec
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// This file decides conditions by the stored form of rows: most rows that do not pass need not become Go
+// values.
+
+// A storedTest decides a condition for a stored row; false if its stored form does not tell.
+type storedTest func(*row.View) (truth, bool)
+
+// A storedCompiler compiles conditions to tests of stored rows.
+type storedCompiler struct {
+	compiler
+	rows *row.Codec
+}
+
+// verdict returns what decides whether a row meets a condition as far as its stored form tells; nil if
+// it never does.
+func (c *storedCompiler) verdict(cond plan.Condition) func(*row.View) store.Verdict {
+	all, isAnd := cond.(plan.And)
+	if !isAnd {
+		all = plan.And{cond}
+	}
+	var tests []storedTest
+	for _, x := range all {
+		t, ok := c.compile(x)
+		if !ok { // it may fail: those behind it must not hide that
+			break
+		}
+		tests = append(tests, t)
+	}
+	if len(tests) == 0 {
+		return nil
+	}
+	passed := store.Yes
+	if len(tests) < len(all) {
+		passed = store.Maybe
+	}
+	return func(v *row.View) store.Verdict {
+		result := passed
+		for _, t := range tests {
+			is, known := t(v)
+			switch {
+			case !known:
+				result = store.Maybe
+			case is != isTrue:
+				return store.No
+			}
+		}
+		return result
+	}
+}
+
+// compile returns the test of a condition; false if there is none on stored rows.
+func (c *storedCompiler) compile(cond plan.Condition) (storedTest, bool) {
+	switch cond := cond.(type) {
+	case plan.And:
+		return c.combined(cond, isFalse)
+	case plan.Or:
+		return c.combined(cond, isTrue)
+	case plan.Not:
+		t, ok := c.compile(cond.Condition)
+		return negatedStored(t), ok
+	case plan.Compare:
+		return c.comparison(cond)
+	case plan.In:
+		return c.membership(cond)
+	case plan.Like:
+		return c.likeness(cond)
+	case plan.IsNull:
+		slot := c.rows.Columns[cond.Column].Slot
+		return func(v *row.View) (truth, bool) {
+			b, _, err := v.Slot(slot)
+			return truthOf((b == nil) != cond.Not), err == nil
+		}, true
+	}
+	return nil, false
+}
+
+func negatedStored(t storedTest) storedTest {
+	return func(v *row.View) (truth, bool) {
+		is, known := t(v)
+		return isTrue - is, known
+	}
+}
+
+// combined is compiler.combined on stored rows.
+func (c *storedCompiler) combined(all []plan.Condition, decides truth) (storedTest, bool) {
+	tests := make([]storedTest, len(all))
+	for i, cond := range all {
+		var ok bool
+		if tests[i], ok = c.compile(cond); !ok {
+			return nil, false
+		}
+	}
+	return func(v *row.View) (truth, bool) {
+		result, all := isTrue-decides, true
+		for _, t := range tests {
+			is, known := t(v)
+			switch {
+			case !known:
+				all = false
+			case is == decides:
+				return is, true
+			case is == isUnknown:
+				result = isUnknown
+			}
+		}
+		return result, all
+	}, true
+}
+
+// value returns the stored value of a column, nil for NULL; false if it is not stored in the row.
+func value(v *row.View, slot int) ([]byte, bool) {
+	b, isOut, err := v.Slot(slot)
+	return b, err == nil && !isOut
+}
+
+// comparison returns the test of a comparison.
+func (c *storedCompiler) comparison(cond plan.Compare) (storedTest, bool) {
+	compare, isNull, ok := c.comparer(cond.Column, cond.Value)
+	if !ok {
+		return nil, false
+	}
+	slot := c.rows.Columns[cond.Column].Slot
+	return func(v *row.View) (truth, bool) {
+		b, known := value(v, slot)
+		if !known || b == nil || isNull {
+			return isUnknown, known
+		}
+		n, known := compare(b)
+		return truthOf(holds(cond.Op, n)), known
+	}, true
+}
+
+// likeness returns the test that a column is like a pattern.
+func (c *storedCompiler) likeness(cond plan.Like) (storedTest, bool) {
+	test, ok := c.compiler.likenessOf(cond)
+	if codec := c.codec(cond.Column); !ok || !codec.IsDirect() || !row.IsCharacter(codec.Kind) {
+		return nil, false
+	}
+	slot := c.rows.Columns[cond.Column].Slot
+	return func(v *row.View) (truth, bool) {
+		b, known := value(v, slot)
+		if !known || b == nil {
+			return isUnknown, known
+		}
+		return test(string(b)), true
+	}, true
+}
+
+// membership returns the test of IN, as compiler.membership does.
+func (c *storedCompiler) membership(cond plan.In) (storedTest, bool) {
+	all, hasNull, ok := c.sorted(cond)
+	if !ok {
+		return nil, false
+	}
+	slot := c.rows.Columns[cond.Column].Slot
+	t := func(v *row.View) (truth, bool) {
+		b, known := value(v, slot)
+		if !known || b == nil {
+			return isUnknown, known
+		}
+		_, found := slices.BinarySearchFunc(all, b, func(x storedComparer, b []byte) int {
+			n, ok := x(b)
+			known = known && ok
+			return -n
+		})
+		switch {
+		case found:
+			return isTrue, known
+		case hasNull:
+			return isUnknown, known
+		}
+		return isFalse, known
+	}
+	if cond.Not {
+		return negatedStored(t), true
+	}
+	return t, true
+}
+
+// sorted returns what compares stored values with those of a list, in order and without NULL.
+func (c *storedCompiler) sorted(cond plan.In) (all []storedComparer, hasNull, ok bool) {
+	members, hasNull, ok := c.compiler.sorted(cond)
+	for _, m := range members {
+		compare, can := storedComparerOf(c.codec(cond.Column), m.value)
+		if !can {
+			return nil, false, false
+		}
+		all = append(all, compare)
+	}
+	return all, hasNull, ok
+}
+
+// A storedComparer compares a stored value with a constant; false if the stored form does not tell.
+type storedComparer func(b []byte) (order int, known bool)
+
+// comparer returns what compares the stored values of a column with an operand, which may be NULL;
+// false if there is nothing that does.
+func (c *storedCompiler) comparer(column int, o plan.Operand) (compare storedComparer, isNull, ok bool) {
+	_, with, ok := c.compiler.comparer(column, o)
+	if !ok || with == nil {
+		return nil, true, ok
+	}
+	compare, ok = storedComparerOf(c.codec(column), with)
+	return compare, false, ok
+}
+
+// storedComparerOf returns what compares a column's stored values with a constant of its Go type, as
+// comparerOf does; false if there is nothing that does.
+func storedComparerOf(codec *row.KeyCodec, with any) (storedComparer, bool) {
+	switch with := with.(type) {
+	case string:
+		text := []byte(with)
+		return func(b []byte) (int, bool) { return row.CompareWeights(codec.Weights, b, text) }, row.IsCharacter(codec.Kind) && codec.IsDirect()
+	case []byte:
+		return func(b []byte) (int, bool) { return bytes.Compare(b, with), true }, codec.Kind == catalog.KindVarbinary
+	case time.Time:
+		return signedComparer(with.UnixMicro()), codec.Kind == catalog.KindDate || codec.Kind == catalog.KindDatetime
+	case decimal.Decimal:
+		units, ok := wholeUnits(with, codec.Scale)
+		return signedComparer(units), ok && codec.Kind == catalog.KindDecimal
+	}
+	if n, ok := row.Signed(with); ok {
+		return signedComparer(n), codec.IsSigned()
+	}
+	n, ok := row.Unsigned(with)
+	return func(b []byte) (int, bool) {
+		x, ok := row.ReadUint(b)
+		return cmp.Compare(x, n), ok
+	}, ok && codec.IsUnsigned()
+}
+
+// signedComparer compares stored whole numbers.
+func signedComparer(n int64) storedComparer {
+	return func(b []byte) (int, bool) {
+		x, ok := row.ReadInt(b)
+		return cmp.Compare(x, n), ok
+	}
+}
+
+// unitDigitsMax bounds the digits of decimals that are compared as whole numbers.
+const unitDigitsMax = 18
+
+// wholeUnits returns a decimal in units of a column's last digit; false if it is not a whole number of
+// them, or too large.
+func wholeUnits(d decimal.Decimal, scale int32) (int64, bool) {
+	if d.NumDigits()+int(max(0, d.Exponent()+scale)) > unitDigitsMax {
+		return 0, false
+	}
+	units := d.Shift(scale)
+	n := units.IntPart()
+	return n, units.IsInteger() && n != math.MinInt64
+}
