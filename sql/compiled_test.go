@@ -11,6 +11,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/fast"
@@ -74,7 +75,14 @@ func (c *client) valuesOf(res *fast.Result) (rows []gms.Row) {
 				continue
 			}
 			var err error
-			if row[i], _, err = t.Convert(ctx, v.ToString()); err != nil || v.Type() != t.Type() {
+			if row[i], _, err = t.Convert(ctx, v.ToString()); err == nil && res.Planned {
+				// Not every text of a column is one that the column's type converts to the same value.
+				if text, err := t.SQL(ctx, nil, row[i]); err != nil || text.ToString() != v.ToString() {
+					row[i] = v
+				}
+			} else if res.Planned {
+				row[i] = v
+			} else if err != nil || v.Type() != t.Type() {
 				row[i] = fmt.Sprintf("%v is no %v: %v", v, t, err)
 			}
 		}
@@ -100,15 +108,19 @@ func (c *client) outcome(schema gms.Schema, rows []gms.Row, err error) string {
 	b.WriteByte('\n')
 	for _, row := range rows {
 		for i, v := range row {
-			fmt.Fprintf(&b, "%T ", v)
 			if ok, is := v.(types.OkResult); is {
 				fmt.Fprintf(&b, "%d %d %v; ", ok.RowsAffected, ok.InsertID, ok.Info)
 				continue
 			}
 			if v == nil {
+				b.WriteString("NULL; ")
 				continue
 			}
-			text, err := schema[i].Type.SQL(ctx, nil, v)
+			text, isText := v.(sqltypes.Value)
+			var err error
+			if !isText {
+				text, err = schema[i].Type.SQL(ctx, nil, v)
+			}
 			fmt.Fprintf(&b, "%v %v; ", text, err)
 		}
 		b.WriteByte('\n')

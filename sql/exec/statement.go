@@ -35,7 +35,7 @@ type Result struct {
 	// Rows has the rows as Go values, unless Values has them.
 	Rows []gms.Row
 	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. They are valid until the
-	// session's next statement.
+	// session's next statement. If Planned is set, texts are those of go-mysql-server's types.
 	Values [][]sqltypes.Value
 	Bytes  int
 	OK     types.OkResult
@@ -226,9 +226,24 @@ func (r *run) result(ctx *gms.Context) (*Result, error) {
 		ok, err := r.change(ctx)
 		return &Result{OK: ok, Planned: true}, err
 	}
-	rows, err := r.all(ctx)
+	res, err := r.read(ctx)
 	if err == nil && r.s.WarningCount() > 0 {
 		err = ErrPlan // go-mysql-server warns
 	}
-	return &Result{Header: r.prepared.header, Rows: rows, Planned: true}, err
+	return res, err
+}
+
+// read returns the rows of a query.
+func (r *run) read(ctx *gms.Context) (*Result, error) {
+	res := &Result{Header: r.prepared.header, Planned: true}
+	if r.isDirect(ctx) {
+		w, ok, err := r.direct(ctx)
+		if ok || err != nil {
+			res.Values, res.Bytes = w.rows, w.bytes
+			return res, err
+		}
+	}
+	var err error
+	res.Rows, err = r.all(ctx)
+	return res, err
 }

@@ -1,7 +1,9 @@
 package row
 
 import (
+	"math"
 	"strconv"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -62,3 +64,75 @@ func (c *ValueCodec) AppendText(dst, b []byte) []byte {
 func (c *ValueCodec) IsSummed() bool {
 	return c.IsSigned() || c.IsUnsigned() && c.Kind != catalog.KindUint64
 }
+
+// AppendResult is AppendText for more kinds of values, which the column's type would print alike; false
+// for others.
+func (c *ValueCodec) AppendResult(dst, b []byte) ([]byte, bool) {
+	switch c.Kind {
+	case catalog.KindDecimal:
+		n, ok := ReadInt(b)
+		if !ok || n == math.MinInt64 {
+			return dst, false
+		}
+		return appendUnits(dst, n, int(c.Scale)), true
+	case catalog.KindDate, catalog.KindDatetime:
+		n, ok := ReadInt(b)
+		if !ok {
+			return dst, false
+		}
+		return c.appendTime(dst, n)
+	}
+	if !c.IsDirect() || !c.IsSound(b) {
+		return dst, false
+	}
+	return c.AppendText(dst, b), true
+}
+
+// appendUnits appends a number of units of 10^-scale.
+func appendUnits(dst []byte, n int64, scale int) []byte {
+	if n < 0 {
+		dst, n = append(dst, '-'), -n
+	}
+	var room [24]byte
+	digits := strconv.AppendInt(room[:0], n, 10)
+	if scale == 0 {
+		return append(dst, digits...)
+	}
+	whole := max(0, len(digits)-scale)
+	if whole == 0 {
+		dst = append(dst, '0')
+	}
+	dst = append(append(dst, digits[:whole]...), '.')
+	for range scale - len(digits) {
+		dst = append(dst, '0')
+	}
+	return append(dst, digits[whole:]...)
+}
+
+// appendTime appends a date, or a date and time without fractions of seconds; false for other times and
+// for years that have not four digits.
+func (c *ValueCodec) appendTime(dst []byte, micros int64) ([]byte, bool) {
+	t := time.UnixMicro(micros).UTC()
+	year, month, day := t.Date()
+	if year < 1000 || year > 9999 {
+		return dst, false
+	}
+	if c.Kind == catalog.KindDatetime {
+		if typ, ok := c.Type.(gms.DatetimeType); !ok || typ.Precision() > 0 {
+			return dst, false
+		}
+	}
+	dst = strconv.AppendInt(dst, int64(year), 10)
+	dst = appendTwo(append(dst, '-'), int(month))
+	dst = appendTwo(append(dst, '-'), day)
+	if c.Kind == catalog.KindDatetime {
+		hour, minute, second := t.Clock()
+		dst = appendTwo(append(dst, ' '), hour)
+		dst = appendTwo(append(dst, ':'), minute)
+		dst = appendTwo(append(dst, ':'), second)
+	}
+	return dst, true
+}
+
+// appendTwo appends a number as two digits.
+func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }

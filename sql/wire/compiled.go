@@ -90,6 +90,8 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	switch {
 	case res.Header == nil:
 		return buf.add(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
+	case res.Values != nil && res.Planned:
+		return buf.add(&sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}, false)
 	case res.Values != nil:
 		s.result = sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}
 		return buf.take(&s.result, res.Bytes)

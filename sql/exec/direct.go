@@ -1,0 +1,208 @@
+package exec
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// This file returns columns of a table in the protocol's form: most values are copied from the stored
+// row without becoming Go values.
+
+// A directColumn is a column of a result, and of the table that its values are from.
+type directColumn struct {
+	at    int // its position in the table
+	codec *row.Column
+	typ   gms.Type
+	kind  querypb.Type
+}
+
+// isDirect reports whether a query returns columns of a scan, row for row, which the session takes as
+// they are stored.
+func (r *run) isDirect(ctx *gms.Context) bool {
+	switch ctx.GetCharacterSetResults() {
+	case gms.CharacterSet_Unspecified, gms.CharacterSet_binary, gms.CharacterSet_utf8mb4:
+		return r.directScan(ctx, r.query.Rows) != nil
+	}
+	return false
+}
+
+// directScan returns the scan whose columns a node returns; nil if it returns anything else.
+func (r *run) directScan(ctx *gms.Context, n plan.Node) *plan.Scan {
+	switch n := n.(type) {
+	case *plan.Limit:
+		return r.directScan(ctx, n.Child)
+	case *plan.Project:
+		for _, e := range n.Exprs {
+			if _, ok := e.(*expression.GetField); !ok {
+				return nil
+			}
+		}
+		return r.sortedScan(ctx, n.Child)
+	}
+	return r.sortedScan(ctx, n)
+}
+
+// sortedScan returns the scan whose rows a node returns as they are; nil if it returns anything else.
+func (r *run) sortedScan(ctx *gms.Context, n plan.Node) *plan.Scan {
+	if sort, ok := n.(*plan.Sort); ok && r.isOrdered(ctx, sort.Child) {
+		n = sort.Child
+	}
+	scan, _ := n.(*plan.Scan)
+	return scan
+}
+
+// directColumns returns the columns of a query that is direct; false if they are others than its
+// header's.
+func (r *run) directColumns(n plan.Node, scan *plan.Scan) (columns []directColumn, ok bool) {
+	var places []int
+	switch n := n.(type) {
+	case *plan.Limit:
+		return r.directColumns(n.Child, scan)
+	case *plan.Project:
+		for _, e := range n.Exprs {
+			places = append(places, e.(*expression.GetField).Index())
+		}
+	default:
+		for i := range scan.Width() {
+			places = append(places, i)
+		}
+	}
+	schema := r.prepared.header.Schema
+	if len(schema) != len(places) {
+		return nil, false
+	}
+	for i, at := range places {
+		if scan.Columns != nil {
+			at = scan.Columns[at]
+		}
+		c := directColumn{at, &scan.Table.Rows.Columns[at], schema[i].Type, schema[i].Type.Type()}
+		if !c.typ.Equals(c.codec.Type) {
+			return nil, false
+		}
+		columns = append(columns, c)
+	}
+	return columns, true
+}
+
+// direct returns the rows of a query that is direct; false if its columns are not.
+func (r *run) direct(ctx *gms.Context) (w directWriter, ok bool, err error) {
+	scan := r.directScan(ctx, r.query.Rows)
+	columns, ok := r.directColumns(r.query.Rows, scan)
+	if !ok {
+		return w, false, nil
+	}
+	skip, count, err := r.limitOf(r.query.Rows)
+	if err != nil || count == 0 {
+		return w, true, err
+	}
+	r.skip = skip
+	opened, err := r.scan(ctx, scan)
+	skip, r.skip = r.skip, 0
+	if err != nil {
+		return w, true, err
+	}
+	for _, rows := range branchesOf(opened) {
+		table, ok := rows.(storeRows)
+		if !ok {
+			return w, false, nil
+		}
+		for int64(len(w.rows)) < count {
+			v, err := table.NextStored(ctx)
+			if err != nil {
+				return w, true, err
+			}
+			if v == nil {
+				break
+			}
+			if skip > 0 {
+				skip--
+				continue
+			}
+			n, err := w.write(ctx, table, columns, v)
+			if err == nil {
+				err = r.take(n)
+			}
+			if err != nil {
+				return w, true, err
+			}
+		}
+	}
+	return w, true, nil
+}
+
+// limitOf returns the bounds of a query's LIMIT.
+func (r *run) limitOf(n plan.Node) (skip, count int64, err error) {
+	limit, ok := n.(*plan.Limit)
+	if !ok {
+		limit = &plan.Limit{}
+	}
+	return r.bounds(limit)
+}
+
+// A directWriter makes rows in the protocol's form.
+type directWriter struct {
+	rows  [][]sqltypes.Value
+	bytes int // the size of their values
+	// text and values are memory for the next rows.
+	text   []byte
+	values []sqltypes.Value
+}
+
+const (
+	// textBytesMin and textBytesMax bound the memory for values that is allocated together, and
+	// valuesMin and valuesMax that for rows.
+	textBytesMin, textBytesMax = 512, 64 << 10
+	valuesMin, valuesMax       = 16, 2048
+	directValueBytes           = 40
+)
+
+// write adds a row, and returns the size of its memory.
+func (w *directWriter) write(ctx *gms.Context, from storeRows, columns []directColumn, v *row.View) (int64, error) {
+	if len(w.values) < len(columns) {
+		w.values = make([]sqltypes.Value, max(len(columns), min(max(valuesMin, 2*len(w.rows)*len(columns)), valuesMax)))
+	}
+	out := w.values[:len(columns):len(columns)]
+	w.values = w.values[len(columns):]
+	before := w.bytes
+	for i := range columns {
+		c := &columns[i]
+		b, err := from.StoredValue(v, c.at)
+		if err != nil {
+			return 0, err
+		}
+		if b == nil {
+			continue // the zero Value stands for NULL
+		}
+		if out[i], err = w.value(ctx, c, b); err != nil {
+			return 0, err
+		}
+		w.bytes += out[i].Len()
+	}
+	w.rows = append(w.rows, out)
+	return int64(len(columns)*directValueBytes + w.bytes - before), nil
+}
+
+// value returns a stored value in the protocol's form.
+func (w *directWriter) value(ctx *gms.Context, c *directColumn, b []byte) (sqltypes.Value, error) {
+	if need := len(b) + resultBytesMax; need > cap(w.text)-len(w.text) {
+		w.text = make([]byte, 0, max(need, min(2*cap(w.text), textBytesMax), textBytesMin))
+	}
+	start := len(w.text)
+	if text, ok := c.codec.AppendResult(w.text, b); ok {
+		w.text = text
+		return sqltypes.MakeTrusted(c.kind, text[start:len(text):len(text)]), nil
+	}
+	v, err := c.codec.Decode(b)
+	if err != nil {
+		return sqltypes.Value{}, err
+	}
+	return c.typ.SQL(ctx, nil, plainZero(v))
+}
+
+// resultBytesMax bounds by how much a value is longer than it is stored, but for its characters.
+const resultBytesMax = 96
