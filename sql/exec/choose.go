@@ -37,7 +37,8 @@ func (r *run) again(source int, choose func() int) int {
 		runs := r.prepared.runs.Add(1)
 		r.isChosen, r.chooses = true, bits.OnesCount64(runs) == 1
 	}
-	if r.chooses {
+	if r.chooses && !r.hasChosen[source] { // a subquery is opened for each row around
+		r.hasChosen[source] = true
 		r.prepared.chosen[source].Store(int64(choose()))
 	}
 	return int(r.prepared.chosen[source].Load())

@@ -241,6 +241,9 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 	}
 	at := c.place(cond.Column)
 	t := func(_ *gms.Context, r gms.Row) (truth, error) {
+		if len(all) == 0 && !hasNull { // of a subquery without rows
+			return isFalse, nil
+		}
 		if r[at] == nil {
 			return isUnknown, nil
 		}
@@ -276,14 +279,18 @@ type member struct {
 // sorted returns the values of a list in order, without NULL; false if one is not plain.
 func (c *compiler) sorted(cond plan.In) (all []member, hasNull, ok bool) {
 	codec := c.codec(cond.Column)
-	for _, o := range cond.Values {
-		compare, v, ok := c.comparer(cond.Column, o)
-		if !ok {
-			return nil, false, false
-		}
+	values, ok := plan.Constants(codec, cond.Values, c.values)
+	if !ok {
+		return nil, false, false
+	}
+	for _, v := range values {
 		if v == nil {
 			hasNull = true
 			continue
+		}
+		compare, ok := comparerOf(codec, v)
+		if !ok {
+			return nil, false, false
 		}
 		key, ok := codec.AppendNative(nil, v)
 		if !ok {

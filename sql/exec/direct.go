@@ -100,9 +100,7 @@ func (r *run) direct(ctx *gms.Context) (w directWriter, ok bool, err error) {
 	if err != nil || count == 0 {
 		return w, true, err
 	}
-	r.skip = skip
-	opened, err := r.scan(ctx, scan)
-	skip, r.skip = r.skip, 0
+	opened, skip, err := r.skipping(ctx, scan, skip)
 	if err != nil {
 		return w, true, err
 	}

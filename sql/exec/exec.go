@@ -16,16 +16,17 @@ import (
 // A run is one execution of a Query.
 type run struct {
 	prepared *prepared
+	header   *Header
 	query    *plan.Query
 	s        *store.Session
 	tr       *store.Transaction
 	values   []plan.Value
 	// isChosen is set if this execution uses what has been chosen; chooses if it chooses anew.
 	isChosen, chooses bool
-	taken             int64 // the memory of rows to be returned or changed
-	// skip is the number of rows that the scan to be opened may leave out at the beginning. If it does,
-	// it sets skip to 0.
-	skip int64
+	// hasChosen says for which sources it has chosen.
+	hasChosen [plan.SourcesMax]bool
+	taken     int64 // the memory of rows to be returned or changed
+	skip      skip
 }
 
 // open returns the rows of a node.
@@ -113,7 +114,7 @@ func (r *run) keep(row gms.Row) error {
 	return r.take(store.RowMemory(row))
 }
 
-// take counts memory of the result.
+// take counts memory that is given back when the execution ends.
 func (r *run) take(n int64) error {
 	err := r.s.Holding.Take(n)
 	if err == nil {

@@ -110,8 +110,13 @@ func (r *run) give(ctx *gms.Context, in *plan.Insert) error {
 	of := &run{prepared: r.prepared, query: in.Source, s: r.s, tr: r.tr}
 	defer func() { r.taken = of.taken }()
 	var ok bool
-	if of.values, ok = in.Source.Bind(ctx, r.values); !ok {
+	if of.values, ok = in.Source.Bind(r.values); !ok {
 		return ErrPlan
+	}
+	in.Source.Begin(of, of.values)
+	defer in.Source.End()
+	if err := in.Source.Compute(ctx, of.values); err != nil {
+		return unlessRefused(err)
 	}
 	rows, err := of.all(ctx)
 	switch {

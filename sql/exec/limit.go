@@ -51,32 +51,49 @@ func (r *run) limit(ctx *gms.Context, n *plan.Limit) (gms.RowIter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.returnsScan(ctx, n.Child) {
-		r.skip = skip
-	}
-	rows, err := r.open(ctx, n.Child)
+	rows, skip, err := r.skipping(ctx, n.Child, skip)
 	if err != nil {
 		return nil, err
-	}
-	if r.returnsScan(ctx, n.Child) {
-		skip, r.skip = r.skip, 0
 	}
 	return &limit{rows, skip, count}, nil
 }
 
-// returnsScan reports whether a node has a row for each row of a scan, in the same order.
-func (r *run) returnsScan(ctx *gms.Context, n plan.Node) bool {
+// A skip is the number of rows that a scan, which is to be opened, may leave out at the beginning. If it does, it sets
+// rows to 0. Other scans may be opened before it, of subqueries.
+type skip struct {
+	scan *plan.Scan
+	rows int64
+}
+
+// skipping opens a node, some of whose first rows are not wanted, and returns how many of these it has all the same.
+func (r *run) skipping(ctx *gms.Context, n plan.Node, rows int64) (gms.RowIter, int64, error) {
+	scan := r.scanOf(ctx, n)
+	if scan == nil {
+		opened, err := r.open(ctx, n)
+		return opened, rows, err
+	}
+	outer := r.skip
+	r.skip = skip{scan, rows}
+	opened, err := r.open(ctx, n)
+	rows, r.skip = r.skip.rows, outer
+	return opened, rows, err
+}
+
+// scanOf returns the scan of which a node has a row for each row, in the same order; nil if there is none.
+func (r *run) scanOf(ctx *gms.Context, n plan.Node) *plan.Scan {
 	switch n := n.(type) {
 	case *plan.Scan:
-		return true
+		return n
 	case *plan.Project:
-		return r.returnsScan(ctx, n.Child)
+		return r.scanOf(ctx, n.Child)
 	case *plan.Derived:
-		return r.returnsScan(ctx, n.Child)
+		return r.scanOf(ctx, n.Child)
 	case *plan.Sort:
-		return r.isOrdered(ctx, n.Child) && r.returnsScan(ctx, n.Child)
+		if r.isOrdered(ctx, n.Child) {
+			return r.scanOf(ctx, n.Child)
+		}
 	}
-	return false
+	return nil
 }
 
 // Next implements gms.RowIter.

@@ -24,6 +24,8 @@ type prepared struct {
 	text       string
 	parameters []int
 	header     *Header
+	// values are those that it was made for.
+	values []plan.Value
 	// shared is the query, if several goroutines may run it at a time; else idle has queries that
 	// nobody runs.
 	shared *plan.Query
@@ -51,6 +53,10 @@ func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, val
 			return nil, err
 		}
 		p.header = &Header{Schema: schema}
+		if !s.canName(p, values) {
+			p.refused = true
+			return p, nil
+		}
 	}
 	q, err := p.build(ctx, s, values)
 	switch {

@@ -126,8 +126,8 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 func (r *run) simplify(n *plan.Scan, access *plan.Access, scan *store.Scan) {
 	if access.Covers && !slices.ContainsFunc(scan.Ranges, func(k store.KeyRange) bool { return k.IsWide }) {
 		scan.Passes = nil
-		if !r.s.ForUpdate {
-			scan.Skip, r.skip = r.skip, 0
+		if r.skip.scan == n && !r.s.ForUpdate {
+			scan.Skip, r.skip.rows = r.skip.rows, 0
 			scan.First = max(0, scan.First-int(min(scan.Skip, math.MaxInt32)))
 		}
 		return

@@ -107,6 +107,9 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if s.literals.Inserts {
 		return s.insert(ctx, r)
 	}
+	if r.header, err = s.headerFor(p, values); err != nil {
+		return nil, err
+	}
 	session.ClearWarnings()
 	res, err := r.result(ctx)
 	session.Holding.Give(r.taken)
@@ -219,8 +222,13 @@ func (s *Statement) prepare(ctx *gms.Context, tables []*store.TableInfo, values 
 // result runs the query.
 func (r *run) result(ctx *gms.Context) (*Result, error) {
 	var ok bool
-	if r.values, ok = r.query.Bind(ctx, r.values); !ok {
+	if r.values, ok = r.query.Bind(r.values); !ok {
 		return nil, ErrPlan
+	}
+	r.query.Begin(r, r.values)
+	defer r.query.End()
+	if err := r.query.Compute(ctx, r.values); err != nil {
+		return nil, unlessRefused(err)
 	}
 	if r.query.Change != nil {
 		ok, err := r.change(ctx)
@@ -230,12 +238,12 @@ func (r *run) result(ctx *gms.Context) (*Result, error) {
 	if err == nil && r.s.WarningCount() > 0 {
 		err = ErrPlan // go-mysql-server warns
 	}
-	return res, err
+	return res, unlessRefused(err)
 }
 
 // read returns the rows of a query.
 func (r *run) read(ctx *gms.Context) (*Result, error) {
-	res := &Result{Header: r.prepared.header, Planned: true}
+	res := &Result{Header: r.header, Planned: true}
 	if r.isDirect(ctx) {
 		w, ok, err := r.direct(ctx)
 		if ok || err != nil {

@@ -52,7 +52,9 @@ func (p *Part) isPoints() bool { return p.isEqual() || p.Null }
 func (p *Part) isEqual() bool { return len(p.Values) > 0 || p.Outer != nil }
 
 // isSingle reports whether the part gives one value.
-func (p *Part) isSingle() bool { return len(p.Values) == 1 || p.Null || p.Outer != nil }
+func (p *Part) isSingle() bool {
+	return len(p.Values) == 1 && !p.Values[0].IsList || p.Null || p.Outer != nil
+}
 
 // IsUnique reports whether the branch reads whole unique keys.
 func (b *Branch) IsUnique(table *store.TableInfo) bool {
@@ -98,7 +100,7 @@ func (p Part) String() string {
 		return IsNull{Column: p.Column}.String()
 	case p.Outer != nil:
 		return equal{p.Column, *p.Outer}.String()
-	case len(p.Values) == 1:
+	case p.isSingle():
 		return Compare{p.Column, Equal, p.Values[0]}.String()
 	case len(p.Values) > 0:
 		return In{Column: p.Column, Values: p.Values}.String()

@@ -33,11 +33,11 @@ type Query struct {
 	// Insert is set for INSERT and REPLACE, which have no Rows.
 	Insert *Insert
 	// computed are expressions without columns: the values behind those of the statement.
-	computed []gms.Expression
+	computed []computed
+	// subqueries are those in expressions; each comes after those within it.
+	subqueries []*Subquery
 	// parameters are those in all expressions.
 	parameters []*Parameter
-	// count is the number of the statement's own values.
-	count int
 	// Shared is set if several goroutines may run the query at a time.
 	Shared bool
 }
@@ -59,13 +59,18 @@ func (q *Query) String() string {
 		return q.Insert.String() + "\n"
 	}
 	var b strings.Builder
-	for i, e := range q.computed {
-		fmt.Fprintf(&b, "%s is %s\n", Operand{At: q.count + i}, e)
+	for _, c := range q.computed {
+		fmt.Fprintf(&b, "%s is %s\n", Operand{At: c.at}, c.expr)
 	}
 	if q.Change != nil {
 		fmt.Fprintln(&b, q.Change)
 	}
-	return b.String() + Describe(q.Rows)
+	b.WriteString(Describe(q.Rows))
+	for _, s := range q.subqueries {
+		fmt.Fprintf(&b, "subquery %d\n", s.number)
+		s.Rows.describe(&b, 1)
+	}
+	return b.String()
 }
 
 // A builder makes a Query of a resolved tree.
@@ -78,7 +83,10 @@ type builder struct {
 	values []Value
 	// bound are the parameters in expressions, and computed the expressions without columns.
 	bound    []*Parameter
-	computed []gms.Expression
+	computed []computed
+	// subqueries are those that have been built, and level is that which is being built.
+	subqueries []*Subquery
+	level      *level
 }
 
 // Build returns the plan for a tree that go-mysql-server has resolved, in which a variable v1 stands
@@ -110,12 +118,19 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 	if q.Rows, err = optimise(ctx, rows); err != nil {
 		return nil, err
 	}
-	if numberSources(q.Rows, 0) > SourcesMax {
+	sources, err := b.finish(numberSources(q.Rows, 0))
+	if err != nil {
+		return nil, err
+	}
+	if sources > SourcesMax {
 		return nil, refused("more than %d scans and joins", SourcesMax)
 	}
-	q.Shared, q.parameters, q.computed, q.count = b.shared, b.bound, b.computed, len(values)
+	q.Shared, q.parameters, q.computed, q.subqueries = b.shared, b.bound, b.computed, b.subqueries
 	if q.Change == nil {
 		return q, prune(ctx, q.Rows)
+	}
+	if q.subqueries != nil {
+		return nil, refused("a change with subqueries")
 	}
 	return q, q.Change.prune(ctx, q.Rows)
 }
@@ -136,7 +151,7 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 	case *gmsplan.SetOp:
 		return b.union(n)
 	case *gmsplan.JoinNode:
-		return b.join(n, nil)
+		return b.join(n, nil, false)
 	case *gmsplan.Filter:
 		return b.filter(n)
 	case *gmsplan.Having:
@@ -192,8 +207,13 @@ func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
 		return b.when(n)
 	}
 	if _, ok := n.Child.(*gmsplan.JoinNode); ok || b.hasSemiJoin(n.Expression) {
-		return b.join(n.Child, n.Expression)
+		return b.filteredJoin(n)
 	}
+	return b.filterRows(n)
+}
+
+// filterRows is filter for rows that are not joined, and a condition whose subqueries are values.
+func (b *builder) filterRows(n *gmsplan.Filter) (Node, scope, error) {
 	if d, ok := n.Child.(*gmsplan.SubqueryAlias); ok {
 		if d, ok = within(b.ctx, d, n.Expression); ok {
 			return b.derived(d)
@@ -229,12 +249,28 @@ func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
 	if q := existsOf(n); q != nil {
 		return b.exists(n, q)
 	}
-	child, s, err := b.node(n.Child)
+	if inner, ok := n.Child.(*gmsplan.Project); ok && b.hasSubquery(n.Projections) {
+		return b.projectOnce(n, inner)
+	}
+	child, s, err := b.node(withoutDual(n.Child))
 	if err != nil {
 		return nil, scope{}, err
 	}
-	exprs, err := b.expressions(n.Projections, s)
+	exprs, err := b.expressions(b.readComputed(n.Projections, s), s)
 	return &Project{child, exprs}, scopeOf(n.Projections, s), err
+}
+
+// withoutDual returns the node below a projection that a SELECT without a table has for ORDER BY and HAVING.
+func withoutDual(n gms.Node) gms.Node {
+	p, ok := n.(*gmsplan.Project)
+	if !ok || len(p.Projections) != 1 {
+		return n
+	}
+	t, isTable := p.Child.(*gmsplan.ResolvedTable)
+	if _, isColumn := p.Projections[0].(*expression.GetField); isColumn && isTable && gmsplan.IsDualTable(t) {
+		return t
+	}
+	return n
 }
 
 // ids returns the scope of the rows of expressions whose values are not compared with columns of tables.

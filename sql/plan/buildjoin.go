@@ -27,11 +27,14 @@ type joinBuilder struct {
 	on    map[int][]gms.Expression
 	// sets are the conditions of inner that a column is in a set.
 	sets []Condition
+	// hasSemi is set if conditions that are semi-joins become such.
+	hasSemi bool
 }
 
-// join returns the plan of a join; where is the condition above it, nil for none.
-func (b *builder) join(n gms.Node, where gms.Expression) (Node, scope, error) {
-	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression), nil}
+// join returns the plan of a join; where is the condition above it, nil for none. Its semi-joins are tables of
+// the join if hasSemi is set, else values.
+func (b *builder) join(n gms.Node, where gms.Expression, hasSemi bool) (Node, scope, error) {
+	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression), nil, hasSemi}
 	s, err := j.flatten(n)
 	if err != nil {
 		return nil, scope{}, err
@@ -168,6 +171,9 @@ func refusesNull(c Condition) []int {
 	case Compare:
 		return []int{c.Column}
 	case In:
+		if c.Not && c.hasList() { // true if the list is empty
+			return nil
+		}
 		return []int{c.Column}
 	case Like:
 		return []int{c.Column}

@@ -29,13 +29,55 @@ func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 	}
 	shared := b.shared
 	x, err := b.expression(e, scope{})
-	if err != nil || !isComputable(b.ctx, x, k) {
+	if err != nil || !isComputable(b.ctx, x, k) && !isTextLike(b.ctx, x, k) || isFiner(b.ctx, x, k) {
 		b.shared = shared
 		return Operand{}, false
 	}
 	b.shared = false
-	b.computed = append(b.computed, x)
-	return Operand{At: len(b.values) + len(b.computed) - 1}, true
+	return b.compute(computed{expr: x}), true
+}
+
+// A computed is a value of a statement that is computed: for each execution or, if it depends on the row
+// around a subquery, for each of those.
+type computed struct {
+	expr gms.Expression
+	// at is the value's number.
+	at int
+	// list is set if it is the list of a subquery's rows.
+	list *Subquery
+	// within is the subquery whose Outers it depends on, nil if there is none.
+	within *Subquery
+}
+
+// compute notes a value to be computed, and returns its operand.
+func (b *builder) compute(c computed) Operand {
+	c.at = len(b.values) + len(b.computed)
+	if isOuter(b.ctx, c.expr) {
+		c.within = b.level.Subquery
+	}
+	b.computed = append(b.computed, c)
+	return Operand{At: c.at}
+}
+
+// compute computes the value.
+func (c *computed) compute(ctx *gms.Context, values []Value) (err error) {
+	if c.list != nil {
+		values[c.at], err = c.list.list(ctx)
+		return err
+	}
+	x, err := c.expr.Eval(ctx, nil)
+	if err != nil {
+		return err
+	}
+	v, ok := computedValue(ctx, x)
+	if ok && isTemporal(c.expr.Type(ctx)) {
+		v, ok = v.moment()
+	}
+	if !ok {
+		return refused("a value of %s", c.expr)
+	}
+	values[c.at] = v
+	return nil
 }
 
 // isComputable reports whether the values of an expression are compared with a column as literals are
@@ -65,10 +107,9 @@ func isComputable(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
 // constants, whose coercibility is greater.
 const columnCoercibility = 2
 
-// Bind returns the values of a statement and, behind them, those that the query computes for this
-// execution, and gives the query's expressions these values; false if go-mysql-server has to plan the
-// statement for them.
-func (q *Query) Bind(ctx *gms.Context, values []Value) ([]Value, bool) {
+// Bind gives the query's expressions the values of a statement, and returns these with room for those
+// that are computed behind them; false if go-mysql-server has to plan the statement for them.
+func (q *Query) Bind(values []Value) ([]Value, bool) {
 	for _, p := range q.parameters {
 		if !p.Bind(values) {
 			return nil, false
@@ -77,22 +118,19 @@ func (q *Query) Bind(ctx *gms.Context, values []Value) ([]Value, bool) {
 	if len(q.computed) == 0 {
 		return values, true
 	}
-	all := append(make([]Value, 0, len(values)+len(q.computed)), values...)
-	for _, e := range q.computed {
-		x, err := e.Eval(ctx, nil)
-		if err != nil {
-			return nil, false
+	return append(append(make([]Value, 0, len(values)+len(q.computed)), values...), make([]Value, len(q.computed))...), true
+}
+
+// Compute computes the values of an execution. The error is an ErrRefused if one is not plain.
+func (q *Query) Compute(ctx *gms.Context, values []Value) error {
+	for i := range q.computed {
+		if c := &q.computed[i]; c.within == nil {
+			if err := c.compute(ctx, values); err != nil {
+				return err
+			}
 		}
-		v, ok := computedValue(ctx, x)
-		if ok && isTemporal(e.Type(ctx)) {
-			v, ok = v.moment()
-		}
-		if !ok {
-			return nil, false
-		}
-		all = append(all, v)
 	}
-	return all, true
+	return nil
 }
 
 // computedValue returns what an expression has evaluated to as a Value; false if it is of a kind that

@@ -45,4 +45,10 @@
 // table adds to each combination of the tables before it the rows that its ON admits, or else NULLs:
 // that depends on the combination alone, so it may come after any other table, but not before one that
 // its ON refers to; and conditions of WHERE come after it.
+//
+// # Subqueries
+//
+// A SELECT in an expression is a Subquery, whose value a Scalar is. Its rows are a plan of its own, in which
+// the columns of the query around are Outers. A value that depends on these is computed for each row around,
+// another for each execution. IN of a subquery without Outers is IN of a list that is read first.
 package plan

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/compat"
 )
@@ -57,20 +56,5 @@ func wantOne(n Node) {
 		wantOne(n.Child)
 	case *Scan:
 		n.End = true
-	}
-}
-
-// existsLiterals takes the literals and the tables of SELECT EXISTS(...) AS name. Without the name they
-// are a part of the column's, and fixed.
-func (l *Literals) existsLiterals(list sqlparser.SelectExprs, lock *sqlparser.Lock) {
-	if len(list) != 1 || lock != nil && lock.Type != "" {
-		return
-	}
-	a, ok := list[0].(*sqlparser.AliasedExpr)
-	if !ok || a.As.IsEmpty() {
-		return
-	}
-	if e, ok := a.Expr.(*sqlparser.ExistsExpr); ok {
-		l.subquery(e.Subquery)
 	}
 }

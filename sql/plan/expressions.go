@@ -50,8 +50,11 @@ func (s scope) column(e gms.Expression) (int, bool) {
 // expression returns an expression over the rows of a scope, with the corrections that
 // go-mysql-server's expressions need.
 func (b *builder) expression(e gms.Expression, s scope) (gms.Expression, error) {
-	e, _, err := b.bind(e)
+	e, _, err := b.withValues(e, s)
 	if err != nil {
+		return nil, err
+	}
+	if e, _, err = b.bind(e); err != nil {
 		return nil, err
 	}
 	if err := b.known(e); err != nil {
@@ -67,11 +70,8 @@ func (b *builder) expression(e gms.Expression, s scope) (gms.Expression, error) 
 		if !ok {
 			return e, transform.SameTree, nil
 		}
-		at := s.place(f)
-		if at < 0 {
-			return nil, transform.SameTree, refused("column %s", f)
-		}
-		return f.WithIndex(at), transform.NewTree, nil
+		placed, err := b.placed(f, s)
+		return placed, transform.NewTree, err
 	})
 	return e, err
 }

@@ -22,6 +22,7 @@ func (e equal) String() string { return fmt.Sprintf("(= #%d outer #%d)", e.Colum
 // others can be looked up then, and there may be several ways to read it. A table that has one row at
 // most comes first.
 func findOrders(ctx *gms.Context, j *Join) error {
+	j.Orders = nil                        // they have been found before the wanted order was known
 	tables := make([][]int, len(j.Where)) // of each condition
 	for i, c := range j.Where {
 		var err error

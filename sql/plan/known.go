@@ -20,7 +20,7 @@ import (
 var knownExpressions = func() map[string]bool {
 	known := make(map[string]bool)
 	for _, name := range strings.Fields(`
-		*plan.Parameter *expression.GetField *expression.Literal *expression.Alias *expression.Arithmetic *expression.UnaryMinus
+		*plan.Parameter *plan.Scalar *plan.Outer *plan.Membership *expression.GetField *expression.Literal *expression.Alias *expression.Arithmetic *expression.UnaryMinus
 		*expression.Equals *expression.GreaterThan *expression.GreaterThanOrEqual *expression.LessThan
 		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
 		*expression.IsNull *expression.Between *expression.InTuple expression.Tuple *expression.Case *expression.CaseBranch *expression.Like

@@ -21,13 +21,18 @@ type Literals struct {
 	Inserts, IsSource bool
 	// Auths are what the statement needs privileges for.
 	Auths []sqlparser.AuthInformation
-	// hasDerived is set if tables are those of a query within the statement, locks if rows are locked.
-	hasDerived, locks bool
+	// hasDerived is set if tables are those of a query within the statement, hasSubquery if there is one in an
+	// expression, locks if rows are locked.
+	hasDerived, hasSubquery, locks bool
 	// with are the names that WITH gives to SELECTs.
 	with map[string]bool
 	// named has the literals in columns without an alias: the column's name is then the text of its
 	// expression.
 	named map[int]bool
+	// names are the columns whose names have parameters in them, in their order.
+	names []columnName
+	// isOutermost is set if the next SELECT gives the result, and keeps while all literals are fixed.
+	isOutermost, keeps bool
 }
 
 // A TableName names a table; DB is empty if it is of the current database.
@@ -40,10 +45,12 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 	switch s := stmt.(type) {
 	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect:
 		l.named = make(map[int]bool)
+		_, l.isOutermost = s.(*sqlparser.Select)
 		if !l.rowsOf(s.(sqlparser.SelectStatement)) {
 			return nil, false
 		}
-		return l, len(l.Tables) <= 1 && !l.hasDerived || !l.locks
+		l.names = slices.DeleteFunc(l.names, func(n columnName) bool { return !l.hasParameter(n) })
+		return l, len(l.Tables) <= 1 && !l.hasDerived && !l.hasSubquery || !l.locks
 	case *sqlparser.Update:
 		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 {
 			return nil, false
@@ -150,7 +157,9 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 		if !l.withs(s.With) {
 			return false
 		}
-		l.existsLiterals(s.SelectExprs, s.Lock)
+		isOutermost := l.isOutermost
+		l.isOutermost = false
+		l.columns(s.SelectExprs, isOutermost)
 		if l.Inserts {
 			l.listed(s.SelectExprs, false)
 		}
@@ -160,20 +169,25 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 }
 
 // listed takes the literals in the list of a SELECT: in columns that have an alias or, if all is set, in others, too,
-// whose names nobody sees. go-mysql-server refuses parameters beside aggregates in an expression.
+// whose names nobody sees. go-mysql-server refuses parameters beside aggregates in an expression, and those in
+// subqueries are taken with these.
 func (l *Literals) listed(list sqlparser.SelectExprs, all bool) {
 	for _, e := range list {
-		if a, ok := e.(*sqlparser.AliasedExpr); ok && (all || hasAlias(a)) && !hasAggregate(a.Expr) {
+		if a, ok := e.(*sqlparser.AliasedExpr); ok && (all || hasAlias(a)) && !hasAggregateOrSubquery(a.Expr) {
 			l.typed(a.Expr)
 		}
 	}
 }
 
-func hasAggregate(e sqlparser.Expr) (found bool) {
+func hasAggregateOrSubquery(e sqlparser.Expr) (found bool) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
-		f, ok := n.(*sqlparser.FuncExpr)
-		found = found || ok && f.IsAggregate()
+		switch n := n.(type) {
+		case *sqlparser.Subquery:
+			found = true
+		case *sqlparser.FuncExpr:
+			found = found || n.IsAggregate()
+		}
 		return !found, nil
 	}, e)
 	return found
@@ -214,17 +228,25 @@ func names(list sqlparser.SelectExprs) map[int]bool {
 		if !ok || hasAlias(a) {
 			continue
 		}
-		// The visitor never fails, so neither does Walk.
-		_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
-			if v, ok := n.(*sqlparser.SQLVal); ok {
-				if at, ok := numberOf(v); ok {
-					named[at] = true
-				}
-			}
-			return true, nil
-		}, a)
+		for _, at := range numbersIn(a) {
+			named[at] = true
+		}
 	}
 	return named
+}
+
+// numbersIn returns the numbers of the literals in an expression.
+func numbersIn(n sqlparser.SQLNode) (all []int) {
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if v, ok := n.(*sqlparser.SQLVal); ok {
+			if at, ok := numberOf(v); ok {
+				all = append(all, at)
+			}
+		}
+		return true, nil
+	}, n)
+	return all
 }
 
 // from takes the tables of a statement, and the privileges for them; false if there are clauses that
@@ -307,7 +329,8 @@ func (l *Literals) condition(e sqlparser.Expr) {
 	case *sqlparser.RangeCond:
 		l.compared(e.Left, e.From, e.To)
 	case *sqlparser.ComparisonExpr:
-		if q, ok := e.Right.(*sqlparser.Subquery); ok && e.Operator == sqlparser.InStr {
+		if q, ok := e.Right.(*sqlparser.Subquery); ok && (e.Operator == sqlparser.InStr || e.Operator == sqlparser.NotInStr) {
+			l.typed(e.Left)
 			l.subquery(q)
 			return
 		}
@@ -316,19 +339,10 @@ func (l *Literals) condition(e sqlparser.Expr) {
 		l.subquery(e.Subquery)
 	case *sqlparser.IsExpr:
 		l.typed(e.Expr)
+	case nil:
+	default:
+		l.subqueries(e)
 	}
-}
-
-// subquery takes the literals and the tables of a subquery. Build refuses those of which it does not.
-func (l *Literals) subquery(q *sqlparser.Subquery) {
-	s, ok := q.Select.(*sqlparser.Select)
-	if !ok || s.With != nil || s.Lock != nil && s.Lock.Type != "" || !l.from(s.From) {
-		return
-	}
-	if s.Where != nil {
-		l.condition(s.Where.Expr)
-	}
-	l.limit(s.Limit)
 }
 
 func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
@@ -407,7 +421,7 @@ func isOperand(e sqlparser.Expr) bool {
 
 // operand makes a parameter of an expression that is a literal, or the negative of one.
 func (l *Literals) operand(e sqlparser.Expr) {
-	if n, ok := numberOf(e); ok && n < len(l.isParameter) {
+	if n, ok := numberOf(e); ok && n < len(l.isParameter) && !l.keeps {
 		l.isParameter[n] = true
 	}
 }
@@ -449,7 +463,7 @@ func (l *Literals) Key(dst []byte, values []Value) []byte {
 // as Fixed writes them: the statement writes one otherwise, or has a parameter in its place.
 func (l *Literals) NamesDiffer(values []Value) bool {
 	for i := range values {
-		if l.named[i] && (values[i].IsRespelled || values[i].IsBound) {
+		if l.named[i] && (values[i].IsRespelled || values[i].IsBound && !l.isParameter[i]) {
 			return true
 		}
 	}
@@ -467,23 +481,31 @@ func spelled(v Value) string {
 // Fixed returns a statement's text, in which question marks stand for the literals, with the fixed
 // ones put back, and the numbers of the parameters, from 0, in the order of the remaining marks.
 func (l *Literals) Fixed(text string, values []Value) (string, []int) {
-	var b strings.Builder
 	var parameters []int
-	n, quoted := 0, false
+	n := -1
+	text = replaced(text, func() string {
+		if n++; l.isParameter[n] {
+			parameters = append(parameters, n)
+			return "?"
+		}
+		return spelled(values[n])
+	})
+	return text, parameters
+}
+
+// replaced returns a text with others in place of its question marks.
+func replaced(text string, next func() string) string {
+	var b strings.Builder
+	quoted := false
 	for i := range len(text) {
 		switch {
 		case text[i] == '`':
 			quoted = !quoted
-		case text[i] != '?' || quoted:
-		case l.isParameter[n]:
-			parameters = append(parameters, n)
-			n++
-		default:
-			b.WriteString(spelled(values[n]))
-			n++
+		case text[i] == '?' && !quoted:
+			b.WriteString(next())
 			continue
 		}
 		b.WriteByte(text[i])
 	}
-	return b.String(), parameters
+	return b.String()
 }

@@ -81,12 +81,12 @@ func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeCo
 		}
 		return []gms.MySQLRangeColumnExpr{e}, true
 	}
-	exprs := make([]gms.MySQLRangeColumnExpr, 0, len(p.Values))
-	for _, o := range p.Values {
-		c, ok := constant(codec, o, values)
-		if !ok {
-			return nil, false
-		}
+	all, ok := Constants(codec, p.Values, values)
+	if !ok {
+		return nil, false
+	}
+	exprs := make([]gms.MySQLRangeColumnExpr, 0, len(all))
+	for _, c := range all {
 		if c != nil { // nothing equals NULL
 			exprs = append(exprs, gms.ClosedRangeColumnExpr(c, c, t))
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -45,12 +46,61 @@ func (b *builder) hasSemiJoin(where gms.Expression) bool {
 	})
 }
 
+// filteredJoin returns the plan of a join with a condition, or of rows with semi-joins. If there is none in which
+// rows are looked up in the subqueries, and these use no columns of the query around, they are values.
+func (b *builder) filteredJoin(n *gmsplan.Filter) (Node, scope, error) {
+	before := *b
+	node, s, err := b.join(n.Child, n.Expression, true)
+	if !b.hasSemiJoin(n.Expression) {
+		return node, s, err
+	}
+	if err == nil {
+		err = findOrders(b.ctx, node.(*Join))
+	}
+	if err == nil || !errors.Is(err, ErrRefused) || !b.areValues(n.Expression) {
+		return node, s, err
+	}
+	*b = before
+	if _, ok := n.Child.(*gmsplan.JoinNode); ok {
+		return b.join(n.Child, n.Expression, false)
+	}
+	return b.filterRows(n)
+}
+
+// areValues reports whether the semi-joins of a condition may be values: their subqueries use no columns of the query
+// around, and those of IN have a WHERE. The rows of a whole table might be many more than those looked for in them.
+func (b *builder) areValues(where gms.Expression) bool {
+	for _, e := range expression.SplitConjunction(b.ctx, where) {
+		semi, ok := semiJoinOf(e)
+		if !ok {
+			continue
+		}
+		if !semi.query.Correlated().Empty() || semi.left != nil && isWholeTable(semi.query.Query) {
+			return false
+		}
+	}
+	return true
+}
+
+// isWholeTable reports whether a SELECT returns all rows of a table.
+func isWholeTable(n gms.Node) bool {
+	p, ok := n.(*gmsplan.Project)
+	if !ok {
+		return false
+	}
+	switch p.Child.(type) {
+	case *gmsplan.ResolvedTable, *gmsplan.TableAlias:
+		return true
+	}
+	return false
+}
+
 // where adds the conditions of a WHERE to a join, and the tables of those that are semi-joins to the
 // scope.
 func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 	for _, e := range expression.SplitConjunction(j.ctx, where) {
 		semi, ok := semiJoinOf(e)
-		if !ok {
+		if !ok || !j.hasSemi {
 			j.inner = append(j.inner, e)
 			continue
 		}

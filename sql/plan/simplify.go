@@ -97,7 +97,7 @@ func singleEquals(c Condition) Condition {
 	case Or:
 		return anyEqual(c)
 	case In:
-		if len(c.Values) == 1 {
+		if len(c.Values) == 1 && !c.Values[0].IsList {
 			op := Equal
 			if c.Not {
 				op = NotEqual

@@ -22,7 +22,7 @@ func (l *Literals) assigned(e sqlparser.Expr) {
 func (l *Literals) typed(e sqlparser.Expr) {
 	switch e := e.(type) {
 	case *sqlparser.SQLVal:
-		if n, ok := numberOf(e); ok && n < len(l.isTyped) {
+		if n, ok := numberOf(e); ok && n < len(l.isTyped) && !l.keeps {
 			l.isParameter[n], l.isTyped[n] = true, true
 		}
 	case *sqlparser.UnaryExpr:
@@ -39,6 +39,8 @@ func (l *Literals) typed(e sqlparser.Expr) {
 			l.typed(e.Left)
 			l.typed(e.Right)
 		}
+	case *sqlparser.Subquery:
+		l.subquery(e)
 	case *sqlparser.FuncExpr:
 		l.arguments(e)
 	}

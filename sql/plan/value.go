@@ -41,6 +41,8 @@ type Value struct {
 	IsRespelled bool
 	// IsBound is set for the value of a parameter, which has no text in the statement.
 	IsBound bool
+	// List is set, and nothing else is, for the values that a subquery returns.
+	List *[]Value
 }
 
 // Expr returns the literal.
@@ -58,10 +60,11 @@ func (v Value) Expr() sqlparser.Expr {
 	return sqlparser.NewStrVal([]byte(v.Text))
 }
 
-// An Operand is one of a statement's values, or its negative.
+// An Operand is one of a statement's values, or its negative, or a list of values.
 type Operand struct {
 	At       int
 	Negative bool
+	IsList   bool
 }
 
 // String returns the operand as plans show it.

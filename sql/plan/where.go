@@ -3,6 +3,7 @@ package plan
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -31,7 +32,7 @@ func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
 		return c, nil
 	}
 	// What was noted for the operands that were taken would be evaluated for nothing.
-	b.bound, b.computed, b.shared = before.bound, before.computed, before.shared
+	b.bound, b.computed, b.subqueries, b.shared = before.bound, before.computed, before.subqueries, before.shared
 	x, err := b.expression(e, s)
 	return Other{x}, err
 }
@@ -44,6 +45,8 @@ func (b *builder) comparison(e gms.Expression, s scope) (Condition, bool) {
 		return b.between(e, s)
 	case *expression.InTuple:
 		return b.in(e, s)
+	case *gmsplan.InSubquery:
+		return b.inSubquery(e, s)
 	case *expression.Like:
 		return b.like(e, s)
 	case expression.Comparer:
