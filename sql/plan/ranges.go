@@ -7,6 +7,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
@@ -37,6 +38,9 @@ func (b *Branch) Ranges(ctx context.Context, table *store.TableInfo, values []Va
 
 // ranges is Ranges for a branch without alternatives.
 func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
+	if b.isOneKey() {
+		return b.oneRange(values)
+	}
 	ranges, isWide := gms.MySQLRangeCollection{nil}, false
 	for i := range b.Parts {
 		p := &b.Parts[i]
@@ -66,6 +70,36 @@ func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Va
 		all[i].Rest, all[i].Check, all[i].Loose = nil, nil, false
 	}
 	return k, apart(all), true
+}
+
+// isOneKey reports whether the branch reads what begins with one value for each of its parts, none of them NULL.
+func (b *Branch) isOneKey() bool {
+	if len(b.Parts) == 0 || len(b.Parts) > len(b.Index.Columns) || b.Index.Access == catalog.AccessHash {
+		return false
+	}
+	for i := range b.Parts {
+		if len(b.Parts[i].Values) != 1 || b.Parts[i].Values[0].IsList || hasPrefix(b.Index.Codecs[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// oneRange is ranges for such a branch: most are, those of subqueries for each row around, and a key is made sooner than bounds.
+func (b *Branch) oneRange(values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
+	key := make([]byte, 0, 32)
+	for i := range b.Parts {
+		codec := &b.Index.Codecs[i]
+		v, ok := constant(codec, b.Parts[i].Values[0], values)
+		if !ok || v == nil { // nothing equals NULL
+			return b.Index, nil, ok
+		}
+		if key, ok = codec.AppendNative(append(key, row.KeyValue), v); !ok {
+			return nil, nil, false
+		}
+	}
+	isWhole := len(b.Parts) == len(b.Index.Columns)
+	return b.Index, []store.KeyRange{{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: isWhole}}, true
 }
 
 // exprs returns the bounds of a column, none if no value is within.
