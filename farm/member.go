@@ -114,6 +114,7 @@ type Member struct {
 	cancel context.CancelFunc
 	// closing ends the wait between two beats, departure that of awaitDeparted.
 	closing, departure clock.Event
+	beats              beats
 	// background counts the goroutines of data and allocator recovery.
 	background group
 

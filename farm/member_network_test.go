@@ -44,6 +44,7 @@ type overNetwork struct {
 	founders []rdma.MachineID
 	ptrs     []region.Ptr // accounts
 	isLeaky  bool         // there may be accounts that are not in ptrs
+	keeper   func(*call.Endpoint, func(rdma.MachineID)) (lease.Keeper, error)
 
 	mu      sync.Mutex
 	v       *Volatile
@@ -80,9 +81,7 @@ func (o *overNetwork) liveOnce(ctx context.Context, nic rdma.NIC) error {
 	ended := make(chan error, 1)
 	member, err := OpenMember(ctx, MemberConfig{
 		Self: cluster.Member{Machine: m, FailureDomain: int(m)}, Settings: o.settings, Memory: memory, Store: &o.v.store, NIC: nic, Founders: o.founders,
-		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
-			return lease.NewCalls(e, KindLease, lease.Config{Length: networkLease, Clock: clock.System{}, Expired: expired}), nil
-		},
+		Keeper:    o.keeper,
 		HoldMoves: true, // check compares what the machines of one configuration have
 		Ended: func(reason error) {
 			select {
@@ -270,21 +269,40 @@ func TestMembersOverNetworks(t *testing.T) {
 	}
 }
 
-func membersOver(t *testing.T, way testnet.Way) {
-	const n = 3
-	o := &overNetwork{t: t, network: testnet.New(t, way), v: NewVolatile(), settings: small(n, 2), members: make([]*Member, n)}
+// newOverNetwork returns n machines that do not live yet.
+func newOverNetwork(t *testing.T, way testnet.Way, n int) *overNetwork {
+	t.Helper()
+	o := &overNetwork{t: t, network: testnet.New(t, way), v: NewVolatile(), settings: small(n, 2), members: make([]*Member, n), keeper: callsKeeper}
 	var cancel func()
 	o.ctx, cancel = context.WithTimeout(t.Context(), networkPatience)
-	defer cancel()
+	t.Cleanup(cancel)
 	for i := range n {
 		o.founders = append(o.founders, rdma.MachineID(i))
 	}
-	living, end := context.WithCancel(t.Context())
+	return o
+}
+
+func callsKeeper(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
+	return lease.NewCalls(e, KindLease, lease.Config{Length: networkLease, Clock: clock.System{}, Expired: expired}), nil
+}
+
+// begin lets all machines live until the function that it returns is called.
+func (o *overNetwork) begin() (end func()) {
+	living, cancel := context.WithCancel(o.t.Context())
 	var lives sync.WaitGroup
 	for _, m := range o.founders {
 		lives.Go(func() { o.live(living, m) })
 	}
-	defer lives.Wait()
+	return func() {
+		cancel()
+		lives.Wait()
+	}
+}
+
+func membersOver(t *testing.T, way testnet.Way) {
+	const n = 3
+	o := newOverNetwork(t, way, n)
+	end := o.begin()
 	defer end()
 
 	o.makeAccounts(4, 100)
@@ -303,6 +321,4 @@ func membersOver(t *testing.T, way testnet.Way) {
 	o.transferAll(o.founders, 50)
 	o.checkTotals(4 * n * 100)
 	o.check()
-	end()
-	lives.Wait()
 }

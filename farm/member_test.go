@@ -37,6 +37,8 @@ type members struct {
 	recovering func(rdma.MachineID, recovery.Step)
 	// aside keeps leases beside the machine's other routines, so that it can hang but for them.
 	aside bool
+	// wrapKeeper, if not nil, is put around the keepers of machines that boot.
+	wrapKeeper func(rdma.MachineID, lease.Keeper) lease.Keeper
 	// storing, if not nil, is called by a machine that is about to change the
 	// configuration.
 	storing func(*cluster.Configuration)
@@ -130,7 +132,11 @@ func (g *members) boot(id rdma.MachineID) {
 					a := sim.Aside{Process: p}
 					return lease.NewCalls(call.New(a.NIC(), a, e.Self().Incarnation), KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: a, Expired: expired}), nil
 				}
-				return lease.NewCalls(e, KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: p, Expired: expired}), nil
+				k := lease.NewCalls(e, KindLease, lease.Config{Length: 10 * time.Millisecond, Clock: p, Expired: expired})
+				if g.wrapKeeper != nil {
+					k = g.wrapKeeper(id, k)
+				}
+				return k, nil
 			},
 			Ended: func(reason error) { g.ended[id] = reason },
 			Recovering: func(s recovery.Step) {

@@ -111,6 +111,8 @@ func (k *calls) Valid() bool { return k.now() < k.valid.Load() }
 
 func (k *calls) Beat() { k.beat.Store(k.now()) }
 
+func (k *calls) Remind(func()) {}
+
 func (k *calls) Outstanding() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,6 +24,11 @@ type Keeper interface {
 	// younger than a lease: the keeper may still run when the rest of the machine hangs.
 	Beat()
 
+	// Remind has the keeper call due when the next Beat is due, on one goroutine, so that an idle machine needs
+	// no timer for its beats. A busy machine does: the goroutine waits for its turn behind all others. A keeper
+	// without a thread never calls due. Remind is called once at most.
+	Remind(due func())
+
 	// Outstanding returns how long leases may still last that this machine has granted to machines
 	// with which it does not exchange leases any more.
 	Outstanding() time.Duration
@@ -37,7 +42,7 @@ type Keeper interface {
 	Shortest() time.Duration
 	Variant() string
 
-	// Close ends the exchange. No call of Config.Expired begins any more.
+	// Close ends the exchange. No call of Config.Expired or of Remind's due begins any more, and the latter have ended.
 	Close() error
 }
 

@@ -72,6 +72,8 @@ func (k *locked) Valid() bool { return k.now() < k.valid.Load() }
 
 func (k *locked) Beat() { k.beat.Store(k.now()) }
 
+func (k *locked) Remind(func()) {}
+
 func (k *locked) Outstanding() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()

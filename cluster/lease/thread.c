@@ -36,7 +36,7 @@ static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 // at the highest priority. For that, no more are received in a row once REFUSED_MAX of them did not count.
 // REPORT is the least time between two reports of such datagrams.
 enum { STACK_BYTES = 256 << 10, BATCH = 16, LATE = 4, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, REFUSED_MAX = 8 * BATCH, LINE_ROOM = 256 };
-static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000;
+static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000, FOREVER = (int64_t)1 << 62;
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -54,6 +54,7 @@ struct lease_thread {
 	pthread_mutex_t mu;     // priority inheritance: Go's threads hold it briefly
 	pthread_t thread;
 	int socket, wake, event; // wake ends the thread's poll
+	int reminder; // eventfd, written when a beat is due
 	int realtime, stop;
 	int unpinned; // errno if memory is not pinned, otherwise 0
 	int room; // number of messages that the kernel queues for the socket
@@ -364,6 +365,19 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 	return t->settles != 0 ? MIN(next, t->settles) : next;
 }
 
+// Reminds Go of the next beat, and returns the time of the next reminder. It comes with the first renewal after
+// half a lease time, so that one waking of the processor does for both, or after two thirds without a renewal. A machine
+// that has never beaten is not reminded.
+IN_SECTION static int64_t remind(struct lease_thread *t, int64_t now) {
+	int64_t beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST);
+	if (beat == 0)
+		return FOREVER;
+	if (now - beat < t->keyed / 2)
+		return beat + t->keyed / 3 * 2;
+	signal_event(t->reminder);
+	return now + t->keyed / 2;
+}
+
 // Returns 1 if the thread wakes for messages. The CM does not: it finds the answers to its messages
 // when it sends the next ones. It does wake if there are more answers than the kernel queues.
 IN_SECTION static int listens(const struct lease_thread *t) { return !t->core.is_cm || t->core.n > t->room; }
@@ -376,6 +390,7 @@ IN_SECTION static void *run(void *arg) {
 		look(t);
 		receive(t);
 		int64_t next = step(t);
+		next = MIN(next, remind(t, lease_now()));
 		fds[0].fd = listens(t) && t->refused == 0 ? t->socket : -1;
 		int64_t now = lease_now(), wait = next - now;
 		if (t->refused > 0 && wait > PAUSE)
@@ -516,8 +531,8 @@ static int start_thread(struct lease_thread *t, int want) {
 }
 
 static void release(struct lease_thread *t) {
-	int fds[] = {t->socket, t->wake, t->event};
-	for (int i = 0; i < 3; i++)
+	int fds[] = {t->socket, t->wake, t->event, t->reminder};
+	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	if (t->stack)
@@ -568,9 +583,10 @@ static struct lease_thread *start(const struct settings *s) {
 	t->socket = -1;
 	t->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->reminder = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	void *stack = mmap(0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_POPULATE, -1, 0);
 	t->stack = stack == MAP_FAILED ? 0 : stack;
-	int failed = t->event < 0 || t->wake < 0 || !t->stack || (t->line ? open_line(t, s->line) : open_socket(t, s->self));
+	int failed = t->event < 0 || t->wake < 0 || t->reminder < 0 || !t->stack || (t->line ? open_line(t, s->line) : open_socket(t, s->self));
 	int err = failed ? errno : 0;
 	if (!err) {
 		t->unpinned = pin(t);
@@ -626,6 +642,7 @@ void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct le
 int lease_thread_realtime(const struct lease_thread *t) { return t->realtime; }
 int lease_thread_unpinned(const struct lease_thread *t) { return t->unpinned; }
 int lease_thread_eventfd(const struct lease_thread *t) { return t->event; }
+int lease_thread_reminder(const struct lease_thread *t) { return t->reminder; }
 
 int lease_thread_expired(struct lease_thread *t, uint16_t *machines, int max) {
 	pthread_mutex_lock(&t->mu);

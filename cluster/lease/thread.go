@@ -56,8 +56,10 @@ type thread struct {
 	beat *atomic.Int64
 	pin  runtime.Pinner
 
-	events *os.File    // the thread's eventfd
-	ended  clock.Event // listen has returned
+	events   *os.File    // the thread's eventfd
+	ended    clock.Event // listen has returned
+	reminder *os.File    // the thread's eventfd for beats
+	reminded clock.Event // the reminders have ended; nil if there are none
 
 	// event, if not nil, is called when the thread has told something.
 	event func()
@@ -121,14 +123,34 @@ func (k *thread) start(begin func(want C.int, lowest, highest C.uint8_t, valid, 
 	}
 	k.begin = k.clock.Now()
 	k.raw = int64(C.lease_now())
-	fd, err := unix.FcntlInt(uintptr(C.lease_thread_eventfd(c)), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
+	if err := k.openEvents(); err != nil {
 		C.lease_thread_stop(c)
 		k.pin.Unpin()
 		return fmt.Errorf("lease: %w", err)
 	}
-	k.events = os.NewFile(uintptr(fd), "lease events")
 	return nil
+}
+
+// openEvents opens descriptors of its own of the thread's eventfds.
+func (k *thread) openEvents() error {
+	events, err := duplicate(C.lease_thread_eventfd(k.c), "lease events")
+	if err != nil {
+		return err
+	}
+	if k.reminder, err = duplicate(C.lease_thread_reminder(k.c), "lease reminders"); err != nil {
+		_ = events.Close()
+		return err
+	}
+	k.events = events
+	return nil
+}
+
+func duplicate(fd C.int, name string) (*os.File, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(own), name), nil
 }
 
 // The header and Go name the same priority.
@@ -153,6 +175,32 @@ func (k *thread) listen() {
 			k.event()
 		}
 	}
+}
+
+// Remind implements Keeper. The eventfd is never read: the poller tells of each write, and a system call in between
+// would wake Go's monitor thread.
+func (k *thread) Remind(due func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.c == nil || k.reminded != nil {
+		return
+	}
+	conn, err := k.reminder.SyscallConn()
+	if err != nil {
+		return // it is closed
+	}
+	k.reminded = k.clock.NewEvent()
+	k.clock.Go(func() {
+		defer k.reminded.Set()
+		isWritten := false // conn.Read calls the function once before the first write
+		_ = conn.Read(func(uintptr) bool {
+			if isWritten {
+				due()
+			}
+			isWritten = true
+			return false
+		})
+	})
 }
 
 // taken removes the expired members from the C thread, and returns them.
@@ -231,14 +279,17 @@ func (k *thread) Variant() string {
 
 func (k *thread) Close() error {
 	k.mu.Lock()
-	c := k.c
+	c, reminded := k.c, k.reminded
 	k.c = nil
 	k.mu.Unlock()
 	if c == nil {
 		return nil
 	}
-	err := k.events.Close()
+	err := errors.Join(k.events.Close(), k.reminder.Close())
 	k.ended.Wait()
+	if reminded != nil {
+		reminded.Wait()
+	}
 	C.lease_thread_stop(c)
 	k.pin.Unpin()
 	k.valid.Store(0)

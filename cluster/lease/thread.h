@@ -99,6 +99,8 @@ int lease_thread_realtime(const struct lease_thread *t);
 int lease_thread_unpinned(const struct lease_thread *t);
 // Returns an eventfd that is written when machines have expired, or the thread has ended.
 int lease_thread_eventfd(const struct lease_thread *t);
+// Returns an eventfd that is written when the next beat is due.
+int lease_thread_reminder(const struct lease_thread *t);
 // Takes at most max expired machines, and returns their number.
 int lease_thread_expired(struct lease_thread *t, uint16_t *machines, int max);
 int64_t lease_thread_outstanding(struct lease_thread *t);

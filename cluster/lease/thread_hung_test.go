@@ -77,11 +77,63 @@ func TestThreadStarved(t *testing.T) {
 		}
 	}()
 	beat()
-	for begin := time.Now(); time.Since(begin) < 4*length; time.Sleep(length / 10) {
+	for begin := time.Now(); time.Since(begin) < 7*length; time.Sleep(length / 10) {
 		cm.Beat()
 		if atCM.has(1) {
 			t.Fatalf("a busy machine is suspected after %v", time.Since(begin))
 		}
 	}
 	eventually(t, "it is suspected in the end", func() bool { cm.Beat(); return atCM.has(1) })
+}
+
+// A machine that has beaten is reminded of the next beat, at the latest after two thirds of a lease time, and again and again
+// if none comes. When the keeper is closed the reminders have ended.
+func TestReminders(t *testing.T) {
+	const length = 200 * time.Millisecond
+	cluster := rand.Uint64()
+	var keepers []Keeper
+	for m := range rdma.MachineID(3) {
+		k := startThread(t, cluster, m, new(noticed), length)
+		k.Configure(0, peers(0, 1, 2))
+		keepers = append(keepers, k)
+	}
+	var reminders, ignored, never atomic.Int64
+	keepers[0].Remind(func() { reminders.Add(1); keepers[0].Beat() })
+	keepers[1].Remind(func() { ignored.Add(1) })
+	keepers[2].Remind(func() { never.Add(1) })
+	keepers[0].Beat()
+	keepers[1].Beat()
+	begin := time.Now()
+	eventually(t, "machines are reminded", func() bool { return reminders.Load() >= 15 && ignored.Load() >= 15 })
+	if took := time.Since(begin); took < 15*length/2 {
+		t.Errorf("15 reminders with a beat each in %v", took)
+	}
+	for _, k := range keepers {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if never.Load() > 0 {
+		t.Error("a machine that has never beaten is reminded")
+	}
+	n := reminders.Load()
+	time.Sleep(length)
+	if reminders.Load() != n {
+		t.Error("a reminder after Close")
+	}
+	keepers[0].Remind(func() { t.Error("a reminder of a closed keeper") })
+}
+
+// A machine that exchanges no leases is reminded, too: nothing else wakes its thread.
+func TestRemindersOfOneMachine(t *testing.T) {
+	const length = 200 * time.Millisecond
+	k := startThread(t, rand.Uint64(), 0, new(noticed), length)
+	k.Configure(0, peers(0))
+	var reminders atomic.Int64
+	k.Remind(func() { reminders.Add(1); k.Beat() })
+	k.Beat()
+	time.Sleep(10 * length)
+	if n := reminders.Load(); n < 5 || n > 20 {
+		t.Errorf("%d reminders in ten leases, of a beat every two thirds of one", n)
+	}
 }

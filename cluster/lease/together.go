@@ -79,6 +79,9 @@ func (k *togetherKeeper) Valid() bool { return true }
 // Beat implements Keeper.
 func (k *togetherKeeper) Beat() {}
 
+// Remind implements Keeper.
+func (k *togetherKeeper) Remind(func()) {}
+
 // Outstanding implements Keeper.
 func (k *togetherKeeper) Outstanding() time.Duration { return 0 }
 

@@ -342,6 +342,7 @@ func (k *scriptKeeper) Configure(cm rdma.MachineID, members []call.Peer) {
 }
 func (k *scriptKeeper) Valid() bool                { return !k.isOver }
 func (k *scriptKeeper) Beat()                      {}
+func (k *scriptKeeper) Remind(func())              {}
 func (k *scriptKeeper) Outstanding() time.Duration { return max(0, k.last-k.x.world.Now()) }
 func (k *scriptKeeper) Leases() []lease.Lease      { return nil }
 func (k *scriptKeeper) Length() time.Duration      { return scriptLease }

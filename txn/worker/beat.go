@@ -19,7 +19,8 @@ const OverdueBeats = 16
 // has had all of them: a stuck worker blocks it, a busy one does not. It reports peers that have
 // owed an answer for OverdueBeats beats to Events.Silent, and again after as many more. Shipped
 // functions, and LOCKs of large transactions, may take any time: after OverdueBeats beats it sends
-// their machine a request that takes no time (a ping). One goroutine calls Beat at even intervals.
+// their machine a request that takes no time (a ping). It is called at about even intervals; two calls
+// may overlap.
 func (m *Machine) Beat() {
 	silent := make(map[rdma.MachineID]bool)
 	for _, w := range m.workers {
