@@ -20,7 +20,7 @@ const (
 	// is filled at the pace of recovery; but each batch interrupts commits twice, for a moment.
 	regionsAtOnce = 4
 	// evenPart is how uneven machines may stay: a difference of up to 1/evenPart of the mean is not
-	// worth copying. What counts are regions, but the operator looks at bytes, and the newest region of each machine is
+	// worth copying. It is a difference in regions, but the operator looks at bytes, and the newest region of each machine is
 	// mostly empty: with a difference of a fifth in regions, bytes differed by a third.
 	evenPart = 10
 )

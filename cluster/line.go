@@ -3,9 +3,9 @@ package cluster
 import "slices"
 
 // A Line has a number, which is random, for each time that the configuration store of an instance was lost and begun
-// anew with what one machine had of it; the oldest first. Two machines from which it was begun anew apart have gone
-// on from the same configuration, each its own way: their lines tell them apart, and nobody may go over from one to
-// the other, because what equal numbers mean differs.
+// anew with what one machine had of it; the oldest first. If two machines each began it anew, both went
+// on from the same configuration, but apart. Their lines tell them apart, and no machine may go over from one to
+// the other, because equal numbers mean different configurations.
 type Line []uint64
 
 // Leads reports whether a machine whose store has other has not heard of this line: the instance was refounded since, or

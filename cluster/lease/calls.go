@@ -42,7 +42,7 @@ const (
 	LengthCalls        = 800 * time.Millisecond
 )
 
-// What a thread of C needs from the system.
+// The requirements of a thread of C on the system.
 const (
 	// RealtimePriority is its priority among real-time threads, the highest but one (Linux has 1 to
 	// 99): without CAP_SYS_NICE, RLIMIT_RTPRIO has to be as much.

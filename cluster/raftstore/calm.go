@@ -19,12 +19,12 @@ import (
 //	  ---- heartbeat -------------------->
 //	  ---- heartbeat ---------------------------------------------------->
 //
-// The leader alone decides on it, and says so with each heartbeat: who gets another message of the leader is not calm any
-// more. So nobody waits longer for the leader than the leader has said, and who has not been told does not wait longer at
-// all. Whoever has something to do tells all others, and not only the leader: should that be dead, all count short
-// ticks from then on, as if they had never been calm, and elect another within the same time. If the leader fails, who
-// has a connection to it stirs the store, or whose lease with it has run out (Store.Suspect), or a request that waits for it. Only if there
-// is nothing of that, all notice it late, by its silence.
+// The leader alone decides on it, and says so with each heartbeat; any other message of the leader ends the calm of the
+// machine that gets it. So no machine waits longer for the leader than the leader has said, and a machine that has not been
+// told does not wait longer at all. A machine that has something to do tells all others, and not only the leader: if the
+// leader is dead, all count short ticks from then on, as if they had never been calm, and elect another within the same
+// time. If the leader fails, the store is stirred by any machine whose connection to it breaks, whose lease with it runs
+// out (Store.Suspect), or whose request waits for it. Without any of these, all notice the failure late, by silence.
 //
 // Neither promises nor elections depend on it: the library is safe however long ticks are.
 const (

@@ -59,7 +59,7 @@ const (
 	electionTicks  = 10   // to twice as many: when a follower that hears nothing stands for election
 	retryTicks     = 10   // when a request without an answer is sent again
 	redialTicks    = 5    // after a connection has failed
-	idleTicks      = 1200 // after which a connection of a client is closed over which no call comes
+	idleTicks      = 1200 // after so long without a call, a client's connection is closed
 	leftTicks      = 60   // how long a machine that was left behind may take to answer
 	watchTicks     = 200  // how often such machines are asked
 	silenceTicks   = 100  // how long a peer may leave something unanswered before its connection is given up

@@ -34,8 +34,8 @@
 //
 // With CheckQuorum and PreVote, a leader without a majority steps down, and a machine that comes back
 // does not disturb the leader. When the leader fails, another is elected within 0.5 to 1 s, and
-// requests wait that long, in a store that was calm, too. Who knows sooner that it has failed says so ([Store.Suspect]), and another stands for
-// election at once.
+// requests wait that long, in a store that was calm, too. A machine that knows sooner that the leader has failed says so
+// ([Store.Suspect]), and another stands for election at once.
 //
 // # Clients
 //
@@ -55,8 +55,8 @@
 //
 // # On disk
 //
-// The folder has two files and belongs to one Store at a time. What the machine was created with is
-// in store.json. The file log has snapshot, term, vote and entries: see logFile. Both begin
+// The folder has two files and belongs to one Store at a time. The file store.json
+// has the settings that the machine was created with. The file log has snapshot, term, vote and entries: see logFile. Both begin
 // with a format version. Everything is synced before any message tells of it. When a write
 // fails, the Store stops and all calls return the reason, because nobody knows what a disk holds after
 // a failed sync; open it again when the disk is mended.
@@ -74,17 +74,17 @@
 // vote that is taken from the other. See Founders for the steps, and the function due for what each needs.
 //
 // A leader proposes the change of the votes only while a majority of the founders, as they are to be, answers.
-// Until it is over a majority of both must agree. What was committed is safe even if machines come back that have been
+// Until it is over a majority of both must agree. Committed entries are safe even if machines come back that have been
 // replaced one by one, and were a majority once: each step was in the log of a majority of those before, so some
 // of them know it, and do not vote for the others. A machine that has been replaced is refused, message by message, and
 // told so: its Store fails with ErrRemoved.
 //
-// If a majority is lost for good, a Refounding makes one machine the only one, offline. What only the others had
-// is lost. They are in Removed from then on, so each of them that reaches the machine stops, and its part can never be
+// If a majority is lost for good, a Refounding makes one machine the only one, offline. Entries that only the others had
+// are lost. They are in Removed from then on, so each of them that reaches the machine stops, and its part can never be
 // opened again; further machines get votes, one at a time, until there are as many as before (Founders.Wanted). The
 // machine asks those that it left behind whether they keep a configuration nevertheless: see left.go. If two were
-// refounded apart, each has a line of its own (cluster.Line). Who follows one of them refuses founders of the other,
-// with ErrSplit, wherever it finds them: nobody goes over unnoticed.
+// refounded apart, each has a line of its own (cluster.Line). A machine that follows one of them refuses founders of the
+// other, with ErrSplit, wherever it finds them: no machine goes over unnoticed.
 //
 // If more founders are wanted than there are (Want), as when regions get more replicas, machines get free places in the same way,
 // one at a time. While their number is even, it takes one more of them than before to go on.

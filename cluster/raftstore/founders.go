@@ -76,8 +76,8 @@ func (f Founders) clone() Founders {
 	return f
 }
 
-// CheckLine returns ErrSplit if what a machine has learned is of another line than what it knows. Who follows one of
-// two machines that were refounded must not go over to the other one.
+// CheckLine returns ErrSplit if what a machine has learned is of another line than what it knows. A machine that
+// follows one of two that were refounded must not go over to the other.
 func CheckLine(known, learned cluster.Line) error {
 	if !known.IsApart(learned) {
 		return nil

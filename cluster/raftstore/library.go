@@ -2,7 +2,7 @@ package raftstore
 
 import "fmt"
 
-// quiet is the library's logger. What the library has to say, the Store's errors say. But the library
+// quiet is the library's logger, and drops its messages: the Store's errors say the same. But the library
 // panics through its logger when the log or a message contradicts what it knows, and must not go on.
 type quiet struct{}
 

@@ -26,7 +26,7 @@ type System struct {
 	// Kill ends a machine as a crash would, until start. The others go on.
 	Kill func(machine int) (start func())
 	// Leader returns the machine that decides for all at the moment, or false if there is none.
-	// It is nil if no machine does.
+	// The function is nil for a store without a leader.
 	Leader func() (machine int, ok bool)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// What was swapped in is loaded, at every machine; swaps of other revisions fail and change nothing.
+// Every machine loads the configuration that was swapped in; swaps of other revisions fail and change nothing.
 func testSwapAndLoad(t *testing.T, r *run) {
 	if c := r.mustLoad(0); c != nil {
 		t.Fatalf("a new store has %+v", c)
@@ -67,7 +67,7 @@ func testOneOfMany(t *testing.T, r *run) {
 // A history without faults is linearizable.
 func testHistory(_ *testing.T, r *run) { r.work(20)() }
 
-// What was acknowledged is there after a crash of everything.
+// Acknowledged swaps are there after a crash of everything.
 func testRestart(t *testing.T, r *run) {
 	for range 3 {
 		c := r.mustMove(0)
