@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Counts say what the queues of a NIC have asked of the network since the machine joined. What a machine posts to itself is
-// not among them: it is a copy. A field that has no meaning for a provider is 0.
+// Counts say what the queues of a NIC have asked of the network since the machine joined. Operations of a machine on itself
+// are not counted: they are copies. A field that has no meaning for a provider is 0.
 //
 //	            verbs                         tcp                    shm
 //	Operations  posts that were accepted, of READs, WRITEs and rings, to other machines

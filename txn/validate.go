@@ -73,8 +73,8 @@ func (t *Tx) ValidateRecent() error {
 // microseconds if they are local, and a round trip otherwise.
 const validateAllMax = 128
 
-// A readSize counts what a transaction has read, by the lists that keep it. What is not yet in a list
-// of that size has been read later.
+// A readSize is the lengths of the lists that keep what a transaction has read, at one moment. Elements beyond
+// these lengths were read later.
 type readSize struct{ reads, writes, questions int }
 
 func (n readSize) total() int { return n.reads + n.writes + n.questions }

@@ -107,7 +107,7 @@ func (l *Line) close() error {
 // Line returns the machine's line, or nil if Config.Line is false.
 func (nic *NIC) Line() *Line { return nic.line }
 
-// Socket returns the line's socket. Whoever uses it longer than the NIC is open must duplicate it.
+// Socket returns the line's socket. A caller that uses it after the NIC is closed must duplicate it.
 func (l *Line) Socket() (fd int) { return l.socket }
 
 // HandOut sets the function that is called with each key that the machine hands out, before the other

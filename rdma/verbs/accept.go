@@ -125,7 +125,8 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, hosts.Refusa
 	return a, hosts.Accepted
 }
 
-// isNewerThan reports whether the agent's connection has been made after that of a greeting of the same life.
+// isNewerThan reports whether the agent's connection is newer than the one that sent the greeting: of a later life of
+// the other machine, or made later in the same life.
 func (a *agent) isNewerThan(g greeting) bool {
 	return a.life > g.Life || a.life == g.Life && g.IsBefore(a.dial)
 }

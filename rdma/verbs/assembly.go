@@ -47,8 +47,8 @@ type partial struct {
 
 func newAssembly() assembly { return assembly{partial: make(map[rdma.MachineID][]*partial)} }
 
-// add takes a packet. ok says that it completes a datagram, b, which is valid as long as the packet is. What is no
-// packet of this package is dropped, and so is what contradicts an earlier part.
+// add takes a packet. ok says that it completes a datagram, b, which is valid as long as the packet is. It drops
+// packets that are not this package's, and parts that contradict earlier ones.
 func (a *assembly) add(packet []byte) (from rdma.MachineID, b []byte, ok bool) {
 	if len(packet) < partHeaderBytes || le.Uint32(packet) != magic || packet[4] != format {
 		return 0, nil, false

@@ -31,7 +31,7 @@ type Config struct {
 	Resolve func(m rdma.MachineID) (address string, ok bool)
 	// TLS secures these connections, over which keys of memory are handed out. It has the machine's certificate, and in RootCAs and
 	// ClientCAs the authorities that certify the others'. With nil, anybody who reaches the port is handed keys.
-	// What goes from card to card is neither encrypted nor authenticated in either case.
+	// The traffic between cards is neither encrypted nor authenticated in either case.
 	TLS *tls.Config
 	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
 	// nil, the owner of any certificate of the authorities may act as any machine.

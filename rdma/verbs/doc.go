@@ -11,8 +11,8 @@
 //
 // Each queue has one completion queue. It opens a reliable connection (RC) to each machine that it posts operations to, and the other machine's
 // sibling opens one of its own in the other direction: so each side can end what it has begun, and wait until that is
-// over, without regard to what the other has under way. What rings come by all connections of a worker's siblings use up receives of one shared
-// receive queue (SRQ).
+// over, without regard to what the other has under way. The rings that come over all connections of a worker's siblings use up receives of one
+// shared receive queue (SRQ).
 //
 // # Connections
 //

@@ -23,8 +23,8 @@ const (
 )
 
 // A mail sends and receives a machine's datagrams, over a queue pair of the unreliable kind: a packet carries at most an MTU, so a longer
-// datagram is several. Who may send is told the queue pair's key over a TCP connection, which stays open: when it
-// ends, the other machine's queue pair may have ended, too, and is asked for anew.
+// datagram is several. A machine that may send learns the queue pair's key over a TCP connection, which
+// stays open: when it ends, the other machine's queue pair may have ended, too, and its key is asked for anew.
 type mail struct {
 	nic    *NIC
 	post   post
@@ -53,7 +53,7 @@ type mailPeer struct {
 	address address
 	stream  net.Conn // the connection that tells when it ends
 	sends   int      // under way
-	isLeft  bool     // nothing more is sent to it
+	isLeft  bool     // there will be no further sends
 }
 
 // sentLocked notes that a send to a machine, or nil, is not under way any more.
@@ -66,7 +66,8 @@ func (m *mail) sentLocked(p *mailPeer) {
 	}
 }
 
-// leaveLocked frees the route of a machine to which nothing more is sent: once no send is under way, since the card may look at the route until then.
+// leaveLocked is called after the last send to a machine. It frees the machine's route once no send is under way: until
+// then the card may look at the route.
 func (m *mail) leaveLocked(p *mailPeer) {
 	p.isLeft = true
 	if p.sends == 0 {

@@ -14,7 +14,7 @@
 // The paper's three callbacks in Go: lookup_start is Search.Start, lookup_end is Search.End for what a READ
 // has returned and Search.Learn for what the owner has, rpc_handler is the function given to Serve. Locking and
 // committing, which are in the paper's rpc_handler, too, are package txn's: a structure changes its objects in
-// transactions. What a structure caches is its own; it learns addresses in End and Learn, finds them in
+// transactions. A structure keeps its own cache; it learns addresses in End and Learn, finds them in
 // Start, and End finds out that one has become wrong: a READ by a pointer to freed memory fails with
 // region.ErrFreed, and an object that lives says itself which key it has. Cached pointers must be forgotten at
 // the end of an epoch (worker.Machine.OnEpoch).

@@ -137,7 +137,7 @@ func (l *Loans) Except(good func(Borrower) bool) (ptrs []region.Ptr) {
 	return ptrs
 }
 
-// except appends the shard's slots to ptrs, in any order.
+// except is Except for one shard: it appends the slots to ptrs, in any order.
 func (x *loanShard) except(good func(Borrower) bool, ptrs []region.Ptr) []region.Ptr {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -53,7 +53,7 @@
 // the other way round. No method waits for a reply with a worker's lock held. A worker rings peers
 // with its lock held: with the record or message itself if somebody waits for it
 // (peer.ringsWithLocked, message.Kind.IsOfStep), otherwise once for everything that it has written
-// (RingPeersLocked). What is posted under the lock is one batch for the provider, which Unlock
-// flushes. A bell only tries to take the lock of its worker; if the lock is taken, its holder
+// (RingPeersLocked). All operations posted under the lock are one batch for the provider, which
+// Unlock flushes. A bell only tries to take the lock of its worker; if the lock is taken, its holder
 // checks the bell after unlocking (answerBell).
 package worker

@@ -103,8 +103,8 @@ func (w *Worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 			w.severLocked(p)
 		} else if !member(p.id) {
 			w.markLostLocked(p)
-			// What is pending there would wait until the network notices that the peer is silent, and its
-			// transactions can begin again with the new routes.
+			// Operations pending there would wait until the network notices that the peer is silent;
+			// their transactions can begin again with the new routes.
 			w.q.Break(p.id)
 		}
 		p.hasLeft = p.hasLeft || !member(p.id)
