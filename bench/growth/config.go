@@ -16,8 +16,8 @@ const SpreadMost = 0.2
 type Config struct {
 	// Program is the farmsql program.
 	Program string
-	// Data is the folder for the machines' data folders; /dev/shm by default. What the run makes there
-	// it removes.
+	// Data is the folder for the machines' data folders; /dev/shm by default. The run removes
+	// everything that it makes there.
 	Data string
 	// Replicas is the number of replicas of each region, 1 by default. Machines is how many machines there
 	// are when the last has joined, Back how many when the last has left. Resize, if it is not 0, is the number of

@@ -97,8 +97,8 @@ type tally struct {
 	perSecond []uint32
 }
 
-// newTally counts the work of clients that have ended. What they did to the end of a last second that is not
-// complete does not count by the second: it would look like a slow one.
+// newTally counts the work of clients that have ended. The count by the second leaves out a last
+// second that is not complete: it would look like a slow one.
 func newTally(w *work, ended time.Duration) *tally {
 	t := &tally{perSecond: make([]uint32, int(ended.Seconds()))}
 	for _, at := range w.ends {

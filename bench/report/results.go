@@ -211,7 +211,7 @@ func figureOf(v []float64) figure {
 
 const notMeasured = "not measured"
 
-// short prints the median.
+// short returns the median as text.
 func (f figure) short() string {
 	switch {
 	case f.isForeign:

@@ -16,7 +16,7 @@ import (
 // A Config says what Measure measures.
 type Config struct {
 	Program string        // of farmsql
-	Folder  string        // where folders for the servers' data are made, which are removed
+	Folder  string        // the parent of the servers' data folders, which exist during the run
 	Rows    int64         // of the largest tables
 	Rounds  int           // turns of each shape
 	Turn    time.Duration // how long a turn takes

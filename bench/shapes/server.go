@@ -100,7 +100,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// start starts a server, and waits until it is ready. What it prints goes to a file in the folder.
+// start starts a server, and waits until it is ready. Its output goes to a file in the folder.
 func (s *Server) start(ctx context.Context, command *exec.Cmd, folder string) error {
 	s.log, s.ended = filepath.Join(folder, s.Name+".log"), make(chan error, 1)
 	log, err := os.Create(s.log)

@@ -252,7 +252,7 @@ func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
 }
 
 // run returns the edges from node n to the requested nodes, whose encoded names are in to. It leaves
-// out nodes to which no edge leads.
+// out nodes to which n has no edge.
 func (s *scan) run(ctx context.Context, n *ref, kind uint8, to []byte) ([]byte, error) {
 	s.ref, s.kind, s.to, s.found = n, kind, to, s.found[:0]
 	b, ok, err := s.reader.list(n, kind)

@@ -373,8 +373,8 @@ func (c *members) state() string {
 	return b.String()
 }
 
-// isFilled reports whether every region has all of its replicas, and all of them are filled. What is left
-// of a resize does not count: it waits while replicas are compared.
+// isFilled reports whether every region has all of its replicas, and all of them are filled. It ignores
+// the rest of a resize, which waits while replicas are compared.
 func isFilled(c *cluster.Configuration) bool {
 	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
 		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Least(&p)

@@ -131,8 +131,8 @@ func (t *overlapInjector) resize(f Fault) {
 	t.noteChange()
 }
 
-// killAtResize changes the number of replicas, and kills a machine just when a region loses replicas, or gets some;
-// sometimes it kills a second one, while the first failure is recovered from.
+// killAtResize changes the number of replicas, and kills a machine at the moment when a region loses or gains
+// replicas. Sometimes it kills a second one during the recovery from the first failure.
 func (t *overlapInjector) killAtResize(f Fault) {
 	next := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID {
 		return slices.Concat(r.Shrunk, r.Growing)

@@ -122,7 +122,7 @@ func isOf(e gms.Expression, tables map[gms.TableId]bool) bool {
 	return ok && tables[c.TableId()]
 }
 
-// hashAlike reports whether values of both columns that are equal are so in a hash table, too.
+// hashAlike reports whether equal values of the two columns have the same key in a hash table.
 func hashAlike(ctx *gms.Context, a, b gms.Expression) bool {
 	of, other := a.Type(ctx), b.Type(ctx)
 	if types.IsInteger(of) && types.IsInteger(other) {

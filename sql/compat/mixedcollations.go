@@ -107,8 +107,8 @@ func columnsOfSubqueries(ctx *gms.Context, n gms.Node) (all gms.ColSet) {
 	return all
 }
 
-// isOfSubquery reports whether a column is one of a subquery or view. What it is computed from may be a literal, whose
-// collation is weaker: that is not known any more.
+// isOfSubquery reports whether a column is one of a subquery or view. It may be computed from a
+// literal, whose collation is weaker; the column does not show that.
 func isOfSubquery(e gms.Expression, derived gms.ColSet) bool {
 	f, ok := e.(*expression.GetField)
 	return ok && (f.Database() == "" || derived.Contains(f.Id()))

@@ -3,7 +3,7 @@
 //
 //	go run ./test/vm ./rdma/verbs -test.v -test.run Conformance
 //
-// What comes after the package goes to the test binary. The command prints what the tests print and ends with
+// Arguments after the package go to the test binary. The command prints the tests' output and ends with
 // their status; 2 means that the virtual machine could not be made, or did not come to the end.
 //
 // QEMU emulates the processor, so neither KVM nor root is needed. The kernel is Debian's, downloaded once with
