@@ -71,8 +71,8 @@ type Config struct {
 	// Workers and sizes become the instance's.
 	//
 	// With ClusterRaft, machines of several hosts keep the configuration themselves. The first machine
-	// gives that, and Advertise; the others give Join. What they are is in their folders from then on, and they
-	// need neither any more.
+	// gives that, and Advertise; the others give Join. Their folders keep that, so later starts
+	// need neither.
 	Cluster string
 	// Join is the token with which a new machine joins a cluster whose Cluster is ClusterRaft: see Invite, and
 	// NewToken. Once the machine has joined it may be left out; if it is given, it must be of the same cluster.
@@ -288,7 +288,7 @@ func (c Config) Validate() error {
 	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.LeaseTime != 0 || c.UnavailableAfter != 0 || c.RecoveryPace != ""):
 		return errors.New("farmsql: MachineID, FailureDomain, LeaseTime, UnavailableAfter or RecoveryPace (--machine-id, --failure-domain, --lease, --unavailable-after, --recovery-pace) is given, and no Cluster (--cluster)")
 	case c.Cluster != "" && c.Volatile:
-		return errors.New("farmsql: with Cluster (--cluster), Volatile cannot be had")
+		return errors.New("farmsql: Volatile cannot be combined with Cluster (--cluster)")
 	case c.Cluster != "" && c.Machines != 1:
 		return fmt.Errorf("farmsql: Machines (--machines) is %d: with Cluster (--cluster) this process is one machine", c.Machines)
 	case c.MachineID < 0 || c.MachineID > machineIDMax:

@@ -304,12 +304,12 @@ func (s *ownStore) succeed(f raftstore.Founders) error {
 	return s.openPart()
 }
 
-// retire makes a machine that has been replaced ask the founders. What its part has noted keeps it from being opened
-// again; the founders are noted by tend, since several goroutines may call this at once.
+// retire makes a machine that has been replaced ask the founders. Its part has noted that, and so cannot be
+// opened again; the founders are noted by tend, since several goroutines may call this at once.
 func (s *ownStore) retire() error {
 	part := s.ownPart()
 	if part == nil {
-		return nil // it has been done
+		return nil // the machine has retired already
 	}
 	f, err := part.Founders()
 	known := s.known.Load()
