@@ -362,8 +362,8 @@ func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders
 	return s.asked().Replace(by)
 }
 
-// isAwaited reports whether the machine that is about to become a founder is waited for: it is catching up, or it is away, and
-// without it there would be fewer machines than places. One that another one replaces can never become a founder.
+// isAwaited reports whether the cluster waits for the machine that is about to become a founder: because it is catching up, or
+// because it is away and too few others could take its place. A machine that is replaced can never become a founder again.
 func isAwaited(c *cluster.Configuration, f raftstore.Founders) bool {
 	if f.Next == nil {
 		return false

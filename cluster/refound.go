@@ -26,9 +26,9 @@ const (
 // ErrNobodyLeft means that no machine of a configuration is left.
 var ErrNobodyLeft = errors.New("cluster: no machine of the configuration is left")
 
-// Refounded returns the configuration with which an instance goes on whose configuration store was lost, together
-// with machines of c. Those do not count any more when a majority is asked for. Regions that only they have wait for
-// them; those machines can come back with their memory, as after any failure. self, if it is a member, is the CM.
+// Refounded returns the configuration with which an instance goes on after its configuration store was lost, together
+// with some machines of c. The lost machines no longer count for a majority. Regions that only they have wait for
+// them; they can come back with their memory, as after any failure. self, if it is a member, is the CM.
 // random is the number of the Refounding in the Line.
 func (c *Configuration) Refounded(lost []rdma.MachineID, self rdma.MachineID, random uint64) (*Configuration, Remapped, error) {
 	var dead, left []rdma.MachineID

@@ -65,9 +65,8 @@ func (t *Tx) Defer(i Intent) {
 	}
 }
 
-// A Fresh is what a Question reads through when it is asked again during validation. It always returns committed data,
-// also for an object that the transaction has locked: the data that the transaction's write will
-// replace.
+// A Fresh reads for a Question that is asked again during validation. It always returns committed data: for an
+// object that the transaction has locked, the data that the transaction's write will replace.
 type Fresh struct{ s *state }
 
 // Peek reads p as Tx.Peek does.

@@ -19,9 +19,9 @@ type Config struct {
 	// Data is the folder for the machines' data folders; /dev/shm by default. The run removes
 	// everything that it makes there.
 	Data string
-	// Replicas is the number of replicas of each region, 1 by default. Machines is how many machines there
-	// are when the last has joined, Back how many when the last has left. Resize, if it is not 0, is the number of
-	// replicas that regions are given when the last machine has joined.
+	// Replicas is the number of replicas of each region, 1 by default. Machines is the number of
+	// machines after the last has joined, and Back after the last has left. Resize, if not 0, is the number of
+	// replicas of each region after the last machine has joined.
 	Replicas, Machines, Back, Resize int
 	// Workers, RegionSize, LogSize, Lease and Pace are as in farmsql.Config; the defaults are 1 worker,
 	// 4 MiB, 1 MiB, 400 ms and farmsql.PaceSlow.

@@ -25,7 +25,7 @@ type request struct {
 	Key     []byte `json:",omitempty"` // the machine's public key (PKIX)
 }
 
-// A reply is the issuer's. Only Error is set if that is.
+// A reply is the issuer's answer. If Error is set, no other field is.
 type reply struct {
 	Error                  string `json:",omitempty"`
 	Cluster                uint64

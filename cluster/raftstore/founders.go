@@ -142,7 +142,8 @@ func (c *change) encode() []byte {
 	return append(b, text...)
 }
 
-// format returns that of the change: programs that do not know its kind must not take it for a damaged one.
+// format returns the change's format. A program that does not know this kind of change must not take it for a damaged
+// entry.
 func (c *change) format() byte {
 	if c.kind == changeWant {
 		return wantedFormat

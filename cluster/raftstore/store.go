@@ -61,8 +61,8 @@ type request struct {
 	deadline time.Time // after which nobody waits for it
 	done     chan answer
 
-	// The loop's:
-	asked time.Time     // when it was begun last
+	// Only the loop uses these fields:
+	asked time.Time     // when the request was last begun
 	again time.Duration // how long after asked it is begun again
 	index uint64        // of a Load: the entry up to which the state must be applied; 0 if that is not known
 }

@@ -21,7 +21,7 @@ type operation struct {
 	isSwap     bool
 	old        uint64 // of a swap
 	revision   uint64 // loaded, or written; 0: there is none
-	writer     uint64 // number of the swap that wrote what was loaded, or of this swap
+	writer     uint64 // of a swap, its own number; of a load, the number of the swap that wrote the result
 	outcome    outcome
 	begin, end int64 // in real time: an operation was over when another began if its end is smaller
 }

@@ -140,7 +140,7 @@ func obstacleTo(s farmsql.Status) string {
 		plural(len(s.Short), "region has", "regions have"), s.Replicas)
 }
 
-// isOnlyFilling reports whether the regions that are short have all their replicas, which are not complete yet.
+// isOnlyFilling reports whether every region has all of its replicas, and some are only not complete yet.
 func isOnlyFilling(s farmsql.Status) bool {
 	return !slices.ContainsFunc(s.Regions, func(r farmsql.RegionStatus) bool { return r.Primary < 0 || 1+len(r.Backups) < s.Replicas })
 }

@@ -464,7 +464,8 @@ func (c *conn) hear(stream net.Conn) error {
 	}
 }
 
-// learn notes where the memory of a key is, or that there is none, and hands what has waited for that to the card.
+// learn notes where the memory of a key is, or that there is none, and gives the card the operations that have waited for
+// that.
 func (c *conn) learn(a answer) {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()

@@ -34,8 +34,7 @@ type Status struct {
 	// BalanceIn, only at the CM, is the time until regions move, or are handed over, for the sake of
 	// balance; 0 if none are to, or if they may now.
 	BalanceIn time.Duration
-	// MovesAwait, only at the CM, says what moves would wait for now, and regions that are to get or lose replicas; empty if
-	// nothing is in the way.
+	// MovesAwait, only at the CM, says what holds up moves, and changes of the number of replicas; empty if nothing does.
 	MovesAwait string
 	// Err is the reason why the machine is not a member any more.
 	Err error

@@ -111,8 +111,8 @@ func inserted(ctx *gms.Context, args gms.Row) (any, error) {
 	return string(splice([]rune(text), []rune(instead), from, length)), nil
 }
 
-// splice puts instead in the place of length characters from the from-th on; all that are left if
-// length is negative, or greater.
+// splice replaces length characters, beginning with the from-th, by instead. If length is negative, or
+// greater than what is left, it replaces the rest.
 func splice[C byte | rune](text, instead []C, from, length int64) []C {
 	n := int64(len(text))
 	if from < 1 || from > n {

@@ -39,7 +39,7 @@ func init() {
 // The bits of WEEK's mode.
 const (
 	mondayFirst = 1 // a week begins on Monday, not on Sunday
-	weeksOfYear = 2 // days before a year's first week are of the last one of the year before, not of week 0
+	weeksOfYear = 2 // days before a year's first week belong to the last week of the year before, not to week 0
 	firstDay    = 4 // the first week is that of the year's first Sunday, or Monday, not the one with four days of the year; the reverse without mondayFirst
 )
 

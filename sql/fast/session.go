@@ -25,7 +25,7 @@ type Session struct {
 	leaf *leaf
 	// room is the buffer of direct SELECTs.
 	room directRoom
-	// PlanOnly makes go-mysql-server run everything.
+	// PlanOnly turns this package off: go-mysql-server runs everything.
 	PlanOnly bool
 }
 
