@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -317,18 +318,49 @@ func (s *connState) forgetPrepared(id uint32) {
 	}
 }
 
-// ComStmtExecute runs a prepared statement.
+// ComStmtExecute runs a prepared statement. If the client opens a cursor, the protocol library keeps the
+// result, and runs the connection's next requests while callback waits or returns: so the result then has
+// its own memory, and callback is the last to be called.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
+	state, accepted := stateOf(c), connOf(c)
+	opensCursor := accepted != nil && accepted.meter.opensCursor()
+	res, err := h.execute(ctx, c, prepare)
+	if err == nil && opensCursor {
+		if res == &state.result {
+			res = ownResult(res)
+		}
+		state.settle()
+		return callback(res)
+	}
+	defer state.settle()
+	if err != nil {
+		return err
+	}
+	return callback(res)
+}
+
+// ownResult returns a copy of a result that has its own memory.
+func ownResult(r *sqltypes.Result) *sqltypes.Result {
+	r = r.Copy() // which shares the values' bytes
+	for _, row := range r.Rows {
+		for i, v := range row {
+			row[i] = sqltypes.MakeTrusted(v.Type(), bytes.Clone(v.Raw()))
+		}
+	}
+	return r
+}
+
+// execute returns the result of a prepared statement, which is valid until settle.
+func (h *handler) execute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData) (*sqltypes.Result, error) {
 	st, ok := stateOf(c).prepared[prepare.StatementID]
 	if !ok {
 		st = statement{text: prepare.PrepareStmt}
 	}
 	st.command = comStmtExecute
 	mendTimes(prepare.BindVars)
-	defer stateOf(c).settle()
 	if farm := stateOf(c).farm; farm != nil {
 		if err := farm.TakeText(st.text, bindBytes(prepare.BindVars)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	bound, plain := stateOf(c).boundValues(prepare.BindVars)
@@ -347,12 +379,12 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 		})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if res != nil {
 		binaryTimes(res)
 	}
-	return callback(res)
+	return res, nil
 }
 
 // bindBytes returns the memory of bound values: as received, and as literals of a plan.

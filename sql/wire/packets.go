@@ -9,6 +9,8 @@ import (
 const (
 	packetHeaderBytes = 4
 	packetBytesMax    = 1<<24 - 1
+	// statementBytes is the length of a command and a statement's id.
+	statementBytes = 5
 )
 
 // packetLength returns the length of the payload according to a header.
@@ -68,9 +70,9 @@ type packetMeter struct {
 	// shift is subtracted from the client's sequence numbers for the protocol library, which
 	// has not seen the packet that asked for TLS. Numbers start again with the first command.
 	shift byte
-	// command holds the first bytes of a request, as far as read: the command, and a
-	// statement's id.
-	command [5]byte
+	// command holds the first bytes of a request, as far as read: the command, a statement's id,
+	// and the flags of COM_STMT_EXECUTE.
+	command [6]byte
 	seen    int
 	long    map[uint32]int64 // bytes of long data, by statement
 	longAll int64
@@ -134,11 +136,9 @@ func (m *packetMeter) isAnswered() bool {
 
 // look reads the start of a request's payload, and sums up long data.
 func (m *packetMeter) look(p []byte) {
-	if m.seen == len(m.command) {
-		return
-	}
+	before := m.seen
 	m.seen += copy(m.command[m.seen:], p)
-	if m.seen < len(m.command) {
+	if before >= statementBytes || m.seen < statementBytes {
 		return
 	}
 	statement := binary.LittleEndian.Uint32(m.command[1:])
@@ -149,6 +149,16 @@ func (m *packetMeter) look(p []byte) {
 		m.longAll -= m.long[statement]
 		delete(m.long, statement)
 	}
+}
+
+// opensCursor reports whether the latest request executes a prepared statement whose rows the client
+// fetches by later requests.
+func (m *packetMeter) opensCursor() bool {
+	if m.seen < len(m.command) || m.command[0] != mysql.ComStmtExecute {
+		return false
+	}
+	flags := m.command[statementBytes]
+	return flags != mysql.NoCursor && flags != mysql.ParameterCountAvailable
 }
 
 // addLong counts bytes of long data for a prepared statement.
