@@ -170,6 +170,9 @@ func (c *storedCompiler) membership(cond plan.In) (storedTest, bool) {
 	}
 	slot := c.rows.Columns[cond.Column].Slot
 	t := func(v *row.View) (truth, bool) {
+		if len(all) == 0 && !hasNull { // of a subquery without rows
+			return isFalse, true
+		}
 		b, known := value(v, slot)
 		if !known || b == nil {
 			return isUnknown, known
