@@ -55,6 +55,9 @@ func (n *normaliser) add(query string) bool {
 		case c|0x20 == 'x' && i+1 < len(query) && query[i+1] == '\'':
 			next = n.bytes(query, i)
 		case isNameByte(c) && !isDigit(c):
+			if next = n.time(query, i); next > 0 {
+				break
+			}
 			next = nameEnd(query, i)
 			n.key = append(n.key, query[i:next]...)
 		case isDigit(c):
@@ -78,9 +81,13 @@ func (n *normaliser) add(query string) bool {
 	return len(n.bound) == 0 && len(n.key) <= keyMax // each bound value has its question mark
 }
 
+// space has the characters between words.
+const space = " \t\r\n"
+
+func isSpace(c byte) bool { return strings.IndexByte(space, c) >= 0 }
+
 // withoutComments returns a text without the comments at its ends, but for those that have a meaning.
 func withoutComments(query string) string {
-	const space = " \t\r\n"
 	for strings.HasPrefix(query, "/*") && isIdle(query) {
 		_, rest, ok := strings.Cut(query[2:], "*/")
 		if !ok {
@@ -218,6 +225,34 @@ func (n *normaliser) text(s string, i int) int {
 	}
 	n.literal(Value{Text: text, IsRespelled: hasEscapes})
 	return end
+}
+
+// time replaces a literal such as DATE '2026-01-31' at i by a parameter, and returns where it ends; 0 if there is none.
+// go-mysql-server's parser takes it for the string alone.
+func (n *normaliser) time(s string, i int) int {
+	end := nameEnd(s, i)
+	switch name := s[i:end]; {
+	case !strings.EqualFold(name, "DATE") && !strings.EqualFold(name, "TIME") && !strings.EqualFold(name, "TIMESTAMP"):
+		return 0
+	case n.isQualified(): // t.date 'x' is a column and its alias
+		return 0
+	}
+	for end < len(s) && isSpace(s[end]) {
+		end++
+	}
+	if end == len(s) || s[end] != '\'' {
+		return 0
+	}
+	if end = n.text(s, end); end > 0 {
+		n.values[len(n.values)-1].IsRespelled = true
+	}
+	return end
+}
+
+// isQualified reports whether the name that follows belongs to what is before it.
+func (n *normaliser) isQualified() bool {
+	before := strings.TrimRight(string(n.key), space)
+	return strings.HasSuffix(before, ".") || strings.HasSuffix(before, "@")
 }
 
 // unescape returns the string whose first character is at i, and where it ends: behind its closing quote; 0 if

@@ -16,6 +16,10 @@ func TestNormalise(t *testing.T) {
 	}{
 		{"SELECT c FROM t WHERE id=123", "SELECT c FROM t WHERE id=?", []Value{{Number: 123, IsNumber: true}}},
 		{"SELECT `a?1` FROM t1 WHERE x='it is' AND y = -5", "SELECT `a?1` FROM t1 WHERE x=? AND y = -?", []Value{{Text: "it is"}, {Number: 5, IsNumber: true}}},
+		{"d > DATE '2026-01-31' AND e = timestamp\n'2026-01-31 10:00:00' OR f=Time'10:00:00'", "d > ? AND e = ? OR f=?",
+			[]Value{{Text: "2026-01-31", IsRespelled: true}, {Text: "2026-01-31 10:00:00", IsRespelled: true}, {Text: "10:00:00", IsRespelled: true}}},
+		{"DATE(x) = date", "DATE(x) = date", nil}, {"a.date 'x'", "a.date ?", []Value{{Text: "x"}}}, {"a . time 'x'", "a . time ?", []Value{{Text: "x"}}}, {"@@timestamp 'x'", "@@timestamp ?", []Value{{Text: "x"}}},
+		{"DATE 'open", "", nil}, {"update 'x'", "update ?", []Value{{Text: "x"}}},
 		{"x = 05 AND y = 0 AND z = -00", "x = ? AND y = ? AND z = -?", []Value{{Number: 5, IsNumber: true, IsRespelled: true}, {IsNumber: true}, {IsNumber: true, IsRespelled: true}}},
 		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},
 		{"x = 1.", "", nil}, {"x = 1e", "", nil}, {"x = 1e+", "", nil}, {"x = 1.5.5", "", nil}, {"x = 1.5a", "", nil}, {"x = 1e5e5", "", nil}, {"x = X'4'", "", nil}, {"x = X'4G'", "", nil}, {"x = X'41", "", nil},

@@ -197,6 +197,9 @@ func (j *Join) placeAll(ctx *gms.Context, inner []Condition, on [][]Condition) e
 		}
 		if t < 0 || j.Tables[t].Kind == Left {
 			j.Where = append(j.Where, c)
+			if err := j.restrictAll(ctx, c); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := j.Tables[t].restrict(ctx, c); err != nil {
@@ -219,6 +222,68 @@ func (j *Join) placeAll(ctx *gms.Context, inner []Condition, on [][]Condition) e
 		}
 	}
 	return nil
+}
+
+// restrictAll adds to the scans of tables what an OR on several tables says of each: the rows of a for which
+// a.x = 1 AND b.y = 2 OR a.x = 3 AND b.y = 4 may be true have a.x = 1 OR a.x = 3.
+func (j *Join) restrictAll(ctx *gms.Context, c Condition) error {
+	or, ok := c.(Or)
+	if !ok {
+		return nil
+	}
+	for t := range j.Tables {
+		if j.Tables[t].Kind != Inner {
+			continue
+		}
+		only, ok, err := j.partsOf(ctx, or, t)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := j.Tables[t].restrict(ctx, Simplify(only)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partsOf returns what the parts of an OR say of one table; false if one of them says nothing. Conditions that
+// go-mysql-server evaluates are left out: they would be evaluated twice.
+func (j *Join) partsOf(ctx *gms.Context, or Or, table int) (only Or, ok bool, err error) {
+	for _, part := range or {
+		var own And
+		for _, c := range conjuncts(part) {
+			t, err := j.onlyTable(ctx, c)
+			if err != nil {
+				return nil, false, err
+			}
+			if t == table && !isOther(c) {
+				own = append(own, c)
+			}
+		}
+		if len(own) == 0 {
+			return nil, false, nil
+		}
+		only = append(only, own)
+	}
+	return only, true, nil
+}
+
+// isOther reports whether go-mysql-server evaluates a condition, or a part of it.
+func isOther(c Condition) bool {
+	switch c := c.(type) {
+	case And:
+		return slices.ContainsFunc(c, isOther)
+	case Or:
+		return slices.ContainsFunc(c, isOther)
+	case Not:
+		return isOther(c.Condition)
+	case Other:
+		return true
+	}
+	return false
 }
 
 // onlyTable returns the number of the table that has all columns of a condition, -1 if there are

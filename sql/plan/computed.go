@@ -2,11 +2,13 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/shopspring/decimal"
 
@@ -29,6 +31,9 @@ func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 	}
 	shared := b.shared
 	x, err := b.expression(e, scope{})
+	if err == nil && isMoment(k) && isDateSum(e) && types.IsTextOnly(x.Type(b.ctx)) && !isOuter(b.ctx, x) {
+		x = moment{x}
+	}
 	if err != nil || !isComputable(b.ctx, x, k) && !isTextLike(b.ctx, x, k) || isFiner(b.ctx, x, k) {
 		b.shared = shared
 		return Operand{}, false
@@ -79,6 +84,32 @@ func (c *computed) compute(ctx *gms.Context, values []Value) (err error) {
 	values[c.at] = v
 	return nil
 }
+
+// isMoment reports whether a column is a date, or a date and time.
+func isMoment(k *row.KeyCodec) bool {
+	return k.Kind == catalog.KindDate || k.Kind == catalog.KindDatetime
+}
+
+// isDateSum reports whether an expression is the sum of a date and an interval. If the date is written as a text, as
+// DATE '2026-01-31' is, go-mysql-server's type of the sum is a text, too.
+func isDateSum(e gms.Expression) bool {
+	switch e := e.(type) {
+	case *function.DateAdd, *function.DateSub:
+		return true
+	case *expression.Arithmetic:
+		return slices.ContainsFunc(e.Children(), func(c gms.Expression) bool {
+			_, ok := c.(*expression.Interval)
+			return ok
+		})
+	}
+	return false
+}
+
+// A moment is an expression whose values are dates, or dates and times, or texts that are such.
+type moment struct{ gms.Expression }
+
+// Type implements gms.Expression.
+func (moment) Type(*gms.Context) gms.Type { return types.DatetimeMaxPrecision }
 
 // isComputable reports whether the values of an expression are compared with a column as literals are
 // that Constant admits.

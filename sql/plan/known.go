@@ -27,7 +27,7 @@ var knownExpressions = func() map[string]bool {
 		*expression.SystemVar *function.LastInsertId *function.FoundRows *function.RowCount function.ConnectionID *function.Database
 		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
 		*function.Length *function.CharLength *function.Substring *function.Trim function.Left function.Right *function.Unhex
-		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff
+		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff *function.Extract
 		*function.DateAdd *function.DateSub *expression.Interval
 		*function.Round *function.Greatest *function.Least *function.AbsVal *expression.Div *expression.IntDiv *expression.Mod *expression.Convert
 		*json.JSONExtract *json.JSONUnquote

@@ -1,10 +1,14 @@
 package plan
 
+import "slices"
+
 // This file rewrites conditions. Each rewrite keeps the value of a condition for every row: true,
 // false or unknown.
 
 // Simplify applies all rewrites.
-func Simplify(c Condition) Condition { return singleEquals(flatten(pushNot(c, false))) }
+func Simplify(c Condition) Condition {
+	return singleEquals(flatten(sameInAll(flatten(pushNot(c, false)))))
+}
 
 // pushNot moves NOT down to the comparisons, by De Morgan's laws, which hold in three-valued logic.
 // A NOT stays above a condition that go-mysql-server evaluates. not is set if c is below an odd
@@ -83,6 +87,56 @@ func flatten(c Condition) Condition {
 		return out
 	}
 	return c
+}
+
+// sameInAll takes the equalities of columns that each part of an OR has out of it, for joins look rows up by
+// them: a = b AND x OR a = b AND y is a = b AND (x OR y).
+func sameInAll(c Condition) Condition {
+	switch c := c.(type) {
+	case And:
+		out := make(And, len(c))
+		for i, x := range c {
+			out[i] = sameInAll(x)
+		}
+		return out
+	case Or:
+		if len(c) > 0 {
+			return withoutSame(c)
+		}
+	}
+	return c
+}
+
+func withoutSame(or Or) Condition {
+	var all And
+	for _, c := range conjuncts(or[0]) {
+		same, ok := c.(Same)
+		if ok && !slices.ContainsFunc(or, func(part Condition) bool { return !hasSame(part, same) }) {
+			all = append(all, same)
+		}
+	}
+	if len(all) == 0 {
+		return or
+	}
+	rest := make(Or, len(or))
+	for i, part := range or {
+		left := slices.DeleteFunc(slices.Clone(conjuncts(part)), func(c Condition) bool {
+			same, ok := c.(Same)
+			return ok && hasSame(all, same)
+		})
+		if len(left) == 0 {
+			return all // x OR x AND y is x
+		}
+		rest[i] = And(left)
+	}
+	return append(all, rest)
+}
+
+// hasSame reports whether one of the conditions that an AND joins says that two columns are equal.
+func hasSame(c Condition, same Same) bool {
+	return slices.ContainsFunc(conjuncts(c), func(c Condition) bool {
+		return c == Condition(same) || c == Condition(Same{same.Right, same.Left})
+	})
 }
 
 // singleEquals replaces an IN of one value by =, and an OR of equalities of one column by IN.

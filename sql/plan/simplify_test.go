@@ -15,6 +15,7 @@ func TestSimplify(t *testing.T) {
 	rewrites := map[string]func(Condition) Condition{
 		"push-not":      func(c Condition) Condition { return pushNot(c, false) },
 		"flatten":       flatten,
+		"same-in-all":   sameInAll,
 		"single-equals": singleEquals,
 		"simplify":      Simplify,
 	}
@@ -85,6 +86,9 @@ func parseTokens(t *testing.T, tokens []string) (Condition, []string) {
 		return in, rest
 	}
 	for op, n := range opNames {
+		if n == name && op == int(Equal) && strings.HasPrefix(words[1], "#") {
+			return Same{number(words[0]), number(words[1])}, rest
+		}
 		if n == name {
 			return Compare{number(words[0]), Op(op), Operand{At: number(words[1]) - 1}}, rest
 		}
@@ -136,6 +140,12 @@ func valueOf(c Condition, row []int) int {
 			return -v
 		}
 		return v
+	case Same:
+		x, y := row[c.Left], row[c.Right]
+		if x == 0 || y == 0 {
+			return 0
+		}
+		return truth(x == y)
 	case Compare:
 		x, y := row[c.Column], c.Value.At+1
 		if x == 0 {
