@@ -212,7 +212,32 @@ func TestNotInOfNull(t *testing.T) {
 		{setup, "select id from n where a not in (1, null)", ""},
 		{setup, "select n.id from n left join m on n.b = m.b where m.b not in (select b from n where id = 1) order by n.id", "2\n"},
 		{setup + ";delete from n where a not in (select b from m)", "select count(*) from n", "3\n"},
+		{setup, "select id from n where a in (select a from n where id not in (select a from m))", ""},
+		{setup, "select id from m where b in (select b from n where id not in (select a from m))", ""},
+		{setup, "select id from n where b in (select b from m where b + 7 not in (select a from m where id = 1)) order by id", "1\n2\n"},
+		{setup, "select id from n where b > (select count(*) from m where b not in (select a from m)) order by id", "1\n2\n3\n4\n"},
 		{setup + ";update n set b = 0 where a not in (select b from m)", "select id from n where b = 0", "4\n"},
+	} {
+		s.test(t)
+	}
+}
+
+// TestInOfOtherTypes: IN of a subquery took the left side for a value of the subquery's type.
+func TestInOfOtherTypes(t *testing.T) {
+	const setup = "create table n (id int primary key, d decimal(8,2), f double, t datetime, u bigint unsigned);" +
+		"create table m (id int primary key, i int, d date, w tinyint);" +
+		"insert into n values (1,1.5,1.5,'2024-01-01 10:00:00',300),(2,2,2,'2024-01-02',2),(3,1.49,1.2,'2024-01-03',18446744073709551615),(4,null,null,null,null);" +
+		"insert into m values (1,1,'2024-01-01',-1),(2,2,'2024-01-02',2),(3,null,null,null)"
+	for _, s := range []shows{
+		{setup, "select d in (select i from m where id < 3), f in (select i from m where id < 3), t in (select d from m where id < 3), u in (select w from m where id < 3) from n order by id", "0 | 0 | 0 | 0\n1 | 1 | 1 | 1\n0 | 0 | 0 | 0\nNULL | NULL | NULL | NULL\n"},
+		{setup, "select d in (select i from m), f in (select i from m), t in (select d from m), u in (select w from m) from n order by id", "NULL | NULL | NULL | NULL\n1 | 1 | 1 | 1\nNULL | NULL | NULL | NULL\nNULL | NULL | NULL | NULL\n"},
+		{setup, "select id from n where d not in (select i from m where i > 0) order by id", "1\n3\n"},
+		{setup, "select id from n where d in (select max(i) from m group by id)", "2\n"},
+		{setup, "select id from n where t in (select max(d) from m group by id)", "2\n"},
+		{setup, "select id from n where t not in (select d from m where id = 1) order by id", "1\n2\n3\n"},
+		{setup, "select i in (select d from n), d in (select t from n where id < 4), w in (select u from n where id < 4) from m order by id", "NULL | 0 | 0\n1 | 1 | 1\nNULL | NULL | NULL\n"},
+		{setup, "select d in (select i from m where m.id > n.id) from n order by id", "NULL\nNULL\n0\n0\n"},
+		{setup + ";update n set f = 0 where d in (select max(i) from m group by id)", "select id from n where f = 0", "2\n"},
 	} {
 		s.test(t)
 	}

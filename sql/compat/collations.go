@@ -55,6 +55,9 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 		if row, err := newRowInQuery(ctx, e.LeftChild, e.RightChild, equals, true); row != nil || err != nil {
 			return row, transform.NewTree, err
 		}
+		if exact, err := newExactIn(ctx, e); exact != nil || err != nil {
+			return exact, transform.NewTree, err
+		}
 		return exactOperands(ctx, e)
 	case *expression.Equals:
 		if row, err := newRowInQuery(ctx, e.Left(), e.Right(), equals, false); row != nil || err != nil {

@@ -106,7 +106,7 @@ func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if !flags.SubqueryIsSet() {
 			return n, transform.SameTree, nil
 		}
-		guarded, unguarded, err := guardSubqueries(ctx, n)
+		guarded, unguarded, err := withSubqueries(ctx, n, guardSubqueries) // which may be joined with the tables around them
 		if err != nil {
 			return n, transform.SameTree, err
 		}

@@ -1,0 +1,83 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/hash"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// An exactIn is IN of a subquery whose column has another type of numbers, or of times, than the left side.
+// go-mysql-server converts the left side to that type before it looks the value up, so that 1.5 would be
+// among whole numbers that have a 2, and 10 o'clock among dates.
+type exactIn struct {
+	*plan.InSubquery
+	query *plan.Subquery
+	// equal compares the left side, and what it is in the column's type.
+	equal gms.Expression
+}
+
+// newExactIn returns an exactIn for an IN that needs one, nil for others.
+func newExactIn(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, error) {
+	query, ok := in.RightChild.(*plan.Subquery)
+	if !ok || !in.LeftChild.Resolved() || !query.Resolved() {
+		return nil, nil
+	}
+	left, right := in.LeftChild.Type(ctx), query.Type(ctx)
+	areNumbers := types.IsNumber(left) && types.IsNumber(right)
+	if areTimes := types.IsTime(left) && types.IsTime(right); !areNumbers && !areTimes || left.Equals(right) {
+		return nil, nil
+	}
+	column, _ := exactColumn(ctx, expression.NewGetField(1, right, "", true))
+	value, _ := exactColumn(ctx, in.LeftChild)
+	equal, _, err := Compared(ctx, nil, expression.NewEquals(&placed{value, 0}, column))
+	return &exactIn{in, query, equal}, err
+}
+
+// Eval implements gms.Expression.
+func (e *exactIn) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	left, err := e.LeftChild.Eval(ctx, row)
+	if err != nil || left == nil {
+		return e.lookUp(ctx, row, err)
+	}
+	like, inRange, err := e.query.Type(ctx).Convert(ctx, left)
+	if err == nil && inRange == gms.InRange {
+		is, err := e.equal.Eval(ctx, gms.Row{left, like})
+		if err != nil || gms.IsTrue(is) {
+			return e.lookUp(ctx, row, err)
+		}
+	}
+	values, err := e.query.HashMultiple(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	null, err := hash.HashOf(ctx, nil, gms.NewRow(nil))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := values.Get(null); err == nil {
+		return nil, nil // the value might be the NULL
+	}
+	return false, nil
+}
+
+// lookUp returns what go-mysql-server does for a left side that the column may have, unless there is an error.
+func (e *exactIn) lookUp(ctx *gms.Context, row gms.Row, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return e.InSubquery.Eval(ctx, row)
+}
+
+// WithChildren implements gms.Expression.
+func (e *exactIn) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	in, err := e.InSubquery.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	changed := *e
+	changed.InSubquery = in.(*plan.InSubquery)
+	changed.query, _ = changed.RightChild.(*plan.Subquery)
+	return &changed, nil
+}
