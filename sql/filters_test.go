@@ -238,6 +238,7 @@ func TestInOfOtherTypes(t *testing.T) {
 		{setup, "select i in (select d from n), d in (select t from n where id < 4), w in (select u from n where id < 4) from m order by id", "NULL | 0 | 0\n1 | 1 | 1\nNULL | NULL | NULL\n"},
 		{setup, "select d in (select i from m where m.id > n.id) from n order by id", "NULL\nNULL\n0\n0\n"},
 		{setup + ";update n set f = 0 where d in (select max(i) from m group by id)", "select id from n where f = 0", "2\n"},
+		{"create table n (id int primary key, e enum('x','y','Z')); create table m (id int primary key, e enum('y','x','w')); insert into n values (1,'x'),(2,'y'),(3,'Z'),(4,null); insert into m values (1,'x'),(2,'w')", "select e in (select e from m), e not in (select e from m) from n order by id", "1 | 0\n0 | 1\n0 | 1\nNULL | NULL\n"},
 	} {
 		s.test(t)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// An exactIn is IN of a subquery whose column has another type of numbers, or of times, than the left side.
-// go-mysql-server converts the left side to that type before it looks the value up, so that 1.5 would be
-// among whole numbers that have a 2, and 10 o'clock among dates.
+// An exactIn is IN of a subquery whose column has another type of numbers, of times, or of ENUMs and SETs, than
+// the left side. go-mysql-server converts the left side to that type before it looks the value up, so that 1.5
+// would be among whole numbers that have a 2, and 10 o'clock among dates.
 type exactIn struct {
 	*plan.InSubquery
 	query *plan.Subquery
@@ -25,8 +25,17 @@ func newExactIn(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, error) {
 		return nil, nil
 	}
 	left, right := in.LeftChild.Type(ctx), query.Type(ctx)
-	areNumbers := types.IsNumber(left) && types.IsNumber(right)
-	if areTimes := types.IsTime(left) && types.IsTime(right); !areNumbers && !areTimes || left.Equals(right) {
+	switch {
+	case left.Equals(right):
+		return nil, nil
+	case types.IsNumber(left) && types.IsNumber(right), types.IsTime(left) && types.IsTime(right):
+	case isElement(left) && isElement(right): // whose numbers stand for other texts
+		byText, err := in.WithChildren(ctx, newAsText(ctx, in.LeftChild), query)
+		if err != nil {
+			return nil, err
+		}
+		in = byText.(*plan.InSubquery)
+	default:
 		return nil, nil
 	}
 	column, _ := exactColumn(ctx, expression.NewGetField(1, right, "", true))
