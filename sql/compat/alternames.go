@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -19,7 +23,9 @@ func RenameLast(stmt sqlparser.Statement) {
 	if !ok || len(a.Statements) < 2 {
 		return
 	}
+	freeFirst(a.Statements)
 	defer func() {
+		a.Statements = splitChanges(a.Statements)
 		slices.SortStableFunc(a.Statements, func(p, q *sqlparser.DDL) int { return tableRename(p) - tableRename(q) })
 	}()
 	olds, others, renames := splitRenames(a.Statements)
@@ -27,6 +33,117 @@ func RenameLast(stmt sqlparser.Statement) {
 		return
 	}
 	a.Statements = append(others, renames...)
+}
+
+// freeFirst moves the parts of an ALTER TABLE that take names from columns before those that give these
+// names to other columns. If columns swap their names, no order does, and the parts stay as they are.
+func freeFirst(parts []*sqlparser.DDL) {
+	ordered := slices.Clone(parts)
+	moves := 0
+	for i := 0; i < len(ordered); {
+		name := newName(ordered[i])
+		at := slices.IndexFunc(ordered[i+1:], func(p *sqlparser.DDL) bool { return !name.IsEmpty() && freedName(p).Equal(name) })
+		if at < 0 {
+			i++
+			continue
+		}
+		if moves++; moves > len(ordered)*len(ordered) {
+			return
+		}
+		p := ordered[i+1+at]
+		ordered = slices.Insert(slices.Delete(ordered, i+1+at, i+2+at), i, p)
+	}
+	copy(parts, ordered)
+}
+
+// splitChanges makes each CHANGE with a new name a MODIFY and a RENAME COLUMN: go-mysql-server plans the
+// parts after a CHANGE as if the column kept its name, and takes the name back if they rewrite the table.
+// The renames come last, because a rewrite after one loses the new names in generated columns; but a part
+// that adds a column with a name of before needs the renames before it.
+func splitChanges(parts []*sqlparser.DDL) []*sqlparser.DDL {
+	olds, _, renames := splitRenames(parts)
+	if addsOne(parts, renames) {
+		return splitInPlace(parts)
+	}
+	var others, last []*sqlparser.DDL
+	for _, p := range splitInPlace(parts) {
+		if isRename(p) {
+			last = append(last, p)
+			continue
+		}
+		if o := p.ColumnOrder; o != nil {
+			if old, ok := olds[o.AfterColumn.Lowered()]; ok {
+				o.AfterColumn = old
+			}
+		}
+		others = append(others, p)
+	}
+	return append(others, last...)
+}
+
+// addsOne reports whether a part adds a column with a name of before of one that is renamed.
+func addsOne(parts, renames []*sqlparser.DDL) bool {
+	return slices.ContainsFunc(renames, func(r *sqlparser.DDL) bool {
+		return slices.ContainsFunc(parts, func(p *sqlparser.DDL) bool {
+			isAdd := strings.EqualFold(p.ColumnAction, sqlparser.AddStr) && p.TableSpec != nil
+			return isAdd && slices.ContainsFunc(p.TableSpec.Columns, func(c *sqlparser.ColumnDefinition) bool { return c.Name.Equal(r.Column) })
+		})
+	})
+}
+
+func isRename(p *sqlparser.DDL) bool { return strings.EqualFold(p.ColumnAction, sqlparser.RenameStr) }
+
+func splitInPlace(parts []*sqlparser.DDL) (split []*sqlparser.DDL) {
+	for _, p := range parts {
+		name := newName(p)
+		if name.IsEmpty() || name.Equal(p.Column) || isRename(p) {
+			split = append(split, p)
+			continue
+		}
+		renamed := *p // with the privileges that p needs
+		renamed.ColumnAction, renamed.ToColumn, renamed.TableSpec, renamed.ColumnOrder = sqlparser.RenameStr, name, nil, nil
+		p.TableSpec.Columns[0].Name = p.Column
+		split = append(split, p, &renamed)
+	}
+	return split
+}
+
+// freedName returns the name that a part of an ALTER TABLE takes from a column; empty if it takes none.
+func freedName(p *sqlparser.DDL) sqlparser.ColIdent {
+	name := newName(p)
+	if name.IsEmpty() && strings.EqualFold(p.ColumnAction, sqlparser.DropStr) || !name.IsEmpty() && !name.Equal(p.Column) {
+		return p.Column
+	}
+	return sqlparser.ColIdent{}
+}
+
+// resolveAlterColumn is the name of the rule that checks the parts of an ALTER TABLE.
+const resolveAlterColumn = "ResolveAlterColumn"
+
+// checkNewNames refuses to give a column a name that another has. go-mysql-server does so for RENAME
+// COLUMN, but not for CHANGE.
+func checkNewNames(apply analyzer.RuleFunc) analyzer.RuleFunc {
+	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+		n, same, err := apply(ctx, a, n, scope, sel, flags)
+		if err != nil || !flags.IsSet(gms.QFlagAlterTable) {
+			return n, same, err
+		}
+		transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
+			if m, ok := n.(*plan.ModifyColumn); ok && err == nil {
+				err = checkNewName(m)
+			}
+			return err == nil
+		})
+		return n, same, err
+	}
+}
+
+func checkNewName(m *plan.ModifyColumn) error {
+	name := m.NewColumn().Name
+	if strings.EqualFold(name, m.Column()) || m.TargetSchema().IndexOfColName(name) < 0 {
+		return nil
+	}
+	return gms.ErrColumnExists.New(name)
 }
 
 // tableRename returns 1 if a part of an ALTER TABLE renames the table, and 0 if not.
