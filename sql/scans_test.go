@@ -188,3 +188,43 @@ func TestScansEnd(t *testing.T) {
 		c.s.Abort()
 	}
 }
+
+// Rows that FOR UPDATE has selected or counted by a plan are written: two such transactions do not both commit.
+func TestScansLock(t *testing.T) {
+	in := newInstance(t)
+	a, b := in.client(""), in.client("")
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "CREATE TABLE d.u (id INT PRIMARY KEY)", "INSERT INTO d.t VALUES (1, 1), (2, 2), (3, 3)"} {
+		a.exec(q)
+	}
+	for i, q := range []string{"SELECT id FROM d.t WHERE v = 2 FOR UPDATE", "SELECT COUNT(*) FROM d.t FOR UPDATE", "SELECT COUNT(*) FROM d.t WHERE v + 0 = 2 FOR UPDATE"} {
+		for range 3 { // by a plan, too
+			a.exec(q)
+			if _, _, _, err := a.compiled(q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var failed int
+		for _, c := range []*client{a, b} {
+			c.exec("BEGIN")
+			c.s.ForUpdate = true
+			if _, _, _, err := c.compiled(q); err != nil {
+				t.Fatal(err)
+			}
+			c.s.ForUpdate = false
+		}
+		for n, c := range []*client{a, b} {
+			_, _, err := c.run(fmt.Sprintf("INSERT INTO d.u VALUES (%d)", 2*i+n))
+			if err == nil {
+				_, _, err = c.run("COMMIT")
+			}
+			if err != nil {
+				failed++
+			}
+			c.s.Abort()
+			_ = c.s.TakeCommitError()
+		}
+		if failed != 1 {
+			t.Errorf("%s: %d of two transactions failed", q, failed)
+		}
+	}
+}
