@@ -244,6 +244,22 @@ func TestInOfOtherTypes(t *testing.T) {
 	}
 }
 
+// TestHashOfElements: a hash join compared the number of an ENUM or SET with a text.
+func TestHashOfElements(t *testing.T) {
+	const setup = "create table n (p int, q smallint, s varchar(5), primary key (p, q)); create table m (id int primary key auto_increment, n int, e enum('y','x'), c set('a','x'));" +
+		"insert into n values (1,1,'x'),(1,2,'X'),(2,3,'y'),(3,7,null),(4,7,null); insert into m (n,e,c) values (1,'x','x'),(1,'x','x'),(2,'y','a')"
+	for _, s := range []shows{
+		{setup, "select count(*) from n left join m on m.e = 'x'", "10\n"},
+		{setup, "select count(*) from n left join m on m.e = 'X'", "10\n"},
+		{setup, "select count(*) from n left join m on m.c = 'x'", "10\n"},
+		{setup, "select count(*) from n left join m on m.e = 2", "10\n"},
+		{setup, "select q, id from n left join m on m.e = n.s order by 1, 2", "1 | 1\n1 | 2\n2 | 1\n2 | 2\n3 | 3\n7 | NULL\n7 | NULL\n"},
+		{setup, "select q, id from n left join m on m.e = n.s and m.n = n.p order by 1, 2", "1 | 1\n1 | 2\n2 | 1\n2 | 2\n3 | 3\n7 | NULL\n7 | NULL\n"},
+	} {
+		s.test(t)
+	}
+}
+
 // TestConditionsOutside: a subquery's conditions on the outer query were evaluated on its own
 // columns of the same names.
 func TestConditionsOutside(t *testing.T) {

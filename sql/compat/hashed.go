@@ -1,6 +1,8 @@
 package compat
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -10,7 +12,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's hash joins compare the bytes of strings if they have several conditions.
+// go-mysql-server's hash joins compare the bytes of strings if they have several conditions, and the number
+// of an ENUM or SET with a text.
 
 // hashByWeights makes hash joins with several conditions find strings that are equal by their
 // collation; go-mysql-server does so only for a single condition.
@@ -25,11 +28,13 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 		return n, transform.SameTree, nil
 	}
 	var l, r expression.Tuple
-	changed := false
+	changed, others := false, false
 	for i := range left {
 		a, aIsText := collatedText(ctx, left[i])
 		b, bIsText := collatedText(ctx, right[i])
 		switch {
+		case hashOtherwise(ctx, left[i], right[i]):
+			others = true
 		case !aIsText && !bIsText:
 			l, r = append(l, left[i]), append(r, right[i])
 			continue
@@ -38,10 +43,27 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 		}
 		changed = true // the join's own conditions check what the key leaves out
 	}
+	if others && len(l) == 0 { // each row with each: all have one key
+		one := expression.Tuple{expression.NewLiteral(int64(1), types.Int64)}
+		l, r = one, one
+	}
 	if !changed || len(l) == 0 {
 		return n, transform.SameTree, nil
 	}
 	return plan.NewHashLookup(ctx, h.Child, r, l, h.JoinType), transform.NewTree, nil
+}
+
+// hashOtherwise reports whether values of two expressions may be equal and have other hashes: those of an ENUM
+// or SET, or its text, and of another type that is no number.
+func hashOtherwise(ctx *gms.Context, a, b gms.Expression) bool {
+	s, t := a.Type(ctx), b.Type(ctx)
+	if s.Equals(t) || types.IsNumber(s) || types.IsNumber(t) {
+		return false
+	}
+	return slices.ContainsFunc([]gms.Expression{a, b}, func(e gms.Expression) bool {
+		_, isText := e.(*asText)
+		return isText || isElement(e.Type(ctx))
+	})
 }
 
 // collatedText returns the collation of an expression that is text.
