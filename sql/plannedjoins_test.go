@@ -179,6 +179,7 @@ func TestPlannedSources(t *testing.T) {
 		"SELECT o.id FROM o JOIN n ON n.g = o.g WHERE o.id IN (SELECT MAX(id) FROM o GROUP BY s) ORDER BY o.id":    "[[4]]",
 		"SELECT id FROM o WHERE g IN (SELECT n.g FROM n JOIN o i ON i.id = n.g) ORDER BY id":                       "[[1] [4]]",
 		"SELECT id FROM o WHERE g IN (SELECT g FROM n GROUP BY g) AND g IN (SELECT MAX(g) FROM n GROUP BY s)":      "[[1] [4]]",
+		"SELECT COUNT(*) FROM n a, n b WHERE b.s IN (SELECT s FROM o GROUP BY s, v)":                               "[[15]]", // a set between two tables
 		"SELECT d.id FROM (SELECT id, g FROM o) d WHERE d.g IN (SELECT g FROM n GROUP BY g HAVING MAX(v) IS NULL)": "[[4]]",
 	} {
 		if got := c.byOurPlan(t, query); got != want {

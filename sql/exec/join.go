@@ -50,7 +50,7 @@ func (r *run) outermost(ctx *gms.Context, t *plan.JoinTable, access int) (gms.Ro
 	case t.Source == nil:
 		return r.scanBy(ctx, t.Scan, accessOf(t.Scan, access))
 	case t.IsSet:
-		return &keptRows{kept: r.newKept(t, []keptKey{{own: 0, codec: t.Codec(0)}})}, nil
+		return &keptRows{kept: r.newKept(t, nil)}, nil
 	}
 	return r.source(ctx, t)
 }

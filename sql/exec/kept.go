@@ -16,6 +16,8 @@ type kept struct {
 	r    *run
 	t    *plan.JoinTable
 	keys []keptKey
+	// findsAll is set if all rows belong to each row of the tables before.
+	findsAll bool
 	// isRead is set once the rows have been read. all has those of a set, and those without keys, in the
 	// order in which they came.
 	isRead bool
@@ -36,7 +38,11 @@ type keptKey struct {
 const keptBytes = 64
 
 func (r *run) newKept(t *plan.JoinTable, keys []keptKey) *kept {
-	return &kept{r: r, t: t, keys: keys}
+	k := &kept{r: r, t: t, keys: keys, findsAll: len(keys) == 0}
+	if t.IsSet && k.findsAll { // by its key, each row of a set is kept once
+		k.keys = []keptKey{{own: 0, codec: t.Codec(0)}}
+	}
+	return k
 }
 
 // find returns the rows that belong to a row of the tables before, and perhaps others.
@@ -44,7 +50,7 @@ func (k *kept) find(ctx *gms.Context, outer gms.Row) ([]gms.Row, error) {
 	if err := k.read(ctx); err != nil {
 		return nil, err
 	}
-	if len(k.keys) == 0 {
+	if k.findsAll {
 		return k.all, nil
 	}
 	key, ok, err := k.keyOf(outer, func(k *keptKey) int { return k.outer })
