@@ -15,8 +15,8 @@ const (
 	paperLatency = 35 * time.Microsecond
 )
 
-// within reports whether a figure is at most a part away from what it is compared with.
-func within[T ~int64 | ~float64](got, want T, part float64) bool {
+// isNear reports whether a figure is at most a part away from what it is compared with.
+func isNear[T ~int64 | ~float64](got, want T, part float64) bool {
 	return float64(got) > float64(want)*(1-part) && float64(got) < float64(want)*(1+part)
 }
 
@@ -38,7 +38,7 @@ func TestPaperLookups(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("takes minutes in a build with checks, and measures the same virtual time")
 	}
-	if alone := lookUp(t, hardwareOptions(1, 1), lookup.OneSided); !within(alone.PerMachine, paperAlone, 0.05) || alone.Reads+alone.Messages > 0 {
+	if alone := lookUp(t, hardwareOptions(1, 1), lookup.OneSided); !isNear(alone.PerMachine, paperAlone, 0.05) || alone.Reads+alone.Messages > 0 {
 		t.Errorf("alone: want %.1f million, and nothing of others", paperAlone/1e6)
 	}
 	counts := []int{10}
@@ -49,7 +49,7 @@ func TestPaperLookups(t *testing.T) {
 	for _, n := range counts {
 		byReads, byMessages = lookUp(t, hardwareOptions(1, n), lookup.OneSided), lookUp(t, hardwareOptions(1, n), lookup.TwoSided)
 	}
-	if !within(byReads.PerMachine, paperOf20, 0.3) || !within(byReads.Latency, paperLatency, 0.3) || byReads.Messages > 0.01 {
+	if !isNear(byReads.PerMachine, paperOf20, 0.3) || !isNear(byReads.Latency, paperLatency, 0.3) || byReads.Messages > 0.01 {
 		t.Errorf("by READs: want %.1f million and %v", paperOf20/1e6, paperLatency)
 	}
 	if times := byReads.PerMachine / byMessages.PerMachine; times < 1.4 || times > 2.5 || byMessages.Reads > 0.01 {
@@ -66,7 +66,7 @@ func TestReadsOfHardware(t *testing.T) {
 	}
 	alone, among := quiet(1), quiet(5)
 	read := time.Duration(float64(among.Latency-alone.Latency) / among.Reads)
-	if !within(read, 2*time.Microsecond, 0.25) {
+	if !isNear(read, 2*time.Microsecond, 0.25) {
 		t.Errorf("a READ takes %v", read)
 	}
 }
