@@ -90,17 +90,18 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	switch {
 	case res.Header == nil:
 		return buf.add(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
-	case res.Values != nil && res.Planned:
-		return buf.add(&sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}, false)
 	case res.Values != nil:
 		s.result = sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}
+		if res.Planned {
+			inTextForm(&s.result)
+		}
 		return buf.take(&s.result, res.Bytes)
 	}
-	return spoolRows(sqlCtx, res, buf.add)
+	return spoolRows(sqlCtx, res, buf.append)
 }
 
-// spoolRows passes a result's rows to spool in the protocol's form.
-func spoolRows(ctx *gms.Context, res *fast.Result, spool mysql.ResultSpoolFn) error {
+// spoolRows passes a result's rows to spool in the protocol's form. Their memory is used again afterwards.
+func spoolRows(ctx *gms.Context, res *fast.Result, spool func(*sqltypes.Result) error) error {
 	buf := gms.ByteBufPool.Get().(*gms.ByteBuffer)
 	defer func() {
 		buf.Reset()
@@ -113,7 +114,7 @@ func spoolRows(ctx *gms.Context, res *fast.Result, spool mysql.ResultSpoolFn) er
 			return myerr.Of(err)
 		}
 	}
-	return spool(out, false)
+	return spool(out)
 }
 
 // setStatus tells the client, in its next answer, whether it is in a

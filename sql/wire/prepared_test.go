@@ -4,6 +4,7 @@ import (
 	"context"
 	stdsql "database/sql"
 	"fmt"
+	"sync"
 	"testing"
 )
 
@@ -146,4 +147,30 @@ func nullable(s *string) string {
 		return fmt.Sprint(len(*s))
 	}
 	return *s
+}
+
+// TestHeadersAreShared: connections run one plan at once, and its header does not change.
+func TestHeadersAreShared(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	must(t, err)
+	defer db.Close()
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, f DOUBLE, j JSON, ts DATETIME(3))", "INSERT INTO d.t VALUES (1, 1e20, '{\"a\": 1}', '2024-01-02 03:04:05.678')"} {
+		_, err := db.Exec(q)
+		must(t, err)
+	}
+	var running sync.WaitGroup
+	for _, q := range []string{"SELECT f, j, ts FROM d.t WHERE id = ? ORDER BY id LIMIT 1", "SELECT a.f, b.j, a.ts FROM d.t a JOIN d.t b ON b.id = a.id WHERE a.id = ?"} {
+		for range 4 {
+			running.Go(func() {
+				for range 20 {
+					var f, j, ts string
+					if err := db.QueryRow(q, 1).Scan(&f, &j, &ts); err != nil || f != "1e+20" && f != "1e20" || j != `{"a": 1}` || ts != "2024-01-02 03:04:05.678" {
+						t.Errorf("%s: %s, %s, %s, %v", q, f, j, ts, err)
+					}
+				}
+			})
+		}
+	}
+	running.Wait()
 }

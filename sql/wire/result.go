@@ -46,10 +46,16 @@ func (b *resultBuffer) clear() {
 // add takes over the next batch of the statement's result. The engine calls it, from one
 // goroutine at a time.
 func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
-	fields := r.Fields
 	if b.res == nil {
-		describe(fields, b.columns)
-	} else {
+		describe(r.Fields, b.columns)
+	}
+	return b.append(r)
+}
+
+// append is add for a result whose fields are described.
+func (b *resultBuffer) append(r *sqltypes.Result) error {
+	fields := r.Fields
+	if b.res != nil {
 		fields = b.res.Fields
 	}
 	if err := b.hold(fields, r.Rows); err != nil {
@@ -100,6 +106,17 @@ func (b *resultBuffer) hold(fields []*querypb.Field, rows [][]sqltypes.Value) er
 		}
 	}
 	return b.count()
+}
+
+// inTextForm puts the values of a result, which owns them, into MySQL's text form.
+func inTextForm(r *sqltypes.Result) {
+	for _, row := range r.Rows {
+		for i, v := range row {
+			if v.Len() > 0 {
+				row[i] = sqltypes.MakeTrusted(v.Type(), text(r.Fields[i], v))
+			}
+		}
+	}
 }
 
 // text returns a value in MySQL's text form, where the engine's differs.
