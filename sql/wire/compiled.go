@@ -1,12 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"math"
-	"slices"
-	"strconv"
 
 	"github.com/dolthub/go-mysql-server/server"
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -17,8 +13,6 @@ import (
 
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
-	"github.com/farmsql/farmsql/sql/plan"
-	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A compiled statement runs directly on the storage, without go-mysql-server's
@@ -127,43 +121,6 @@ func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
 	if ctx.GetTransaction() != nil {
 		c.StatusFlags |= uint16(mysql.ServerInTransaction)
 	}
-}
-
-// boundValues returns the values bound to the parameters of a prepared statement, which are valid until the
-// connection's next one; false if one is none that statements have as literals.
-func (s *connState) boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
-	s.bound = slices.Grow(s.bound[:0], len(vars))
-	s.bound = s.bound[:len(vars)]
-	values := s.bound
-	for i := range values {
-		v, ok := vars["v"+strconv.Itoa(i+1)]
-		if !ok {
-			return nil, false
-		}
-		if values[i], ok = boundValue(v); !ok {
-			return nil, false
-		}
-	}
-	return values, true
-}
-
-func boundValue(v *querypb.BindVariable) (fast.Value, bool) {
-	switch v.Type {
-	case sqltypes.Int8, sqltypes.Int16, sqltypes.Int24, sqltypes.Int32, sqltypes.Int64,
-		sqltypes.Uint8, sqltypes.Uint16, sqltypes.Uint24, sqltypes.Uint32, sqltypes.Uint64:
-		n, err := strconv.ParseInt(string(v.Value), 10, 64)
-		return fast.Value{Number: n, IsNumber: true}, err == nil
-	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // clients send strings in these types
-		return fast.Value{Text: string(v.Value)}, true
-	case sqltypes.Null:
-		return fast.Value{IsNull: true}, true
-	case sqltypes.Float32, sqltypes.Float64: // with an exponent, as the engine writes their literals
-		f, err := strconv.ParseFloat(string(v.Value), 64)
-		return fast.Value{Text: strconv.FormatFloat(f, 'e', -1, 64), Form: plan.Float}, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
-	case sqltypes.Decimal:
-		return fast.Value{Text: string(v.Value), Form: plan.Decimal}, row.IsDecimalText(string(v.Value)) && bytes.IndexByte(v.Value, '.') >= 0
-	}
-	return fast.Value{}, false
 }
 
 // A fieldSet is a result's header in the protocol's form, for one character set of results.
