@@ -58,4 +58,9 @@ func TestAlterTakesNamesOfOthers(t *testing.T) {
 	const generated = "create table t (a int, b int, g int as (a + 1) stored); insert into t (a, b) values (1, 2); "
 	shows{generated + "alter table t change a x bigint, change b y bigint", shown, "x,y,g | 1 | 2 | 2\n"}.test(t)
 	shows{generated + "alter table t rename column a to x, modify b bigint; insert into t (x, b) values (7, 8)", "select * from t order by x", "1 | 2 | 2\n7 | 8 | 8\n"}.test(t)
+	shows{generated + "alter table t change a x bigint; insert into t (x, b) values (7, 8)", "select * from t order by x", "1 | 2 | 2\n7 | 8 | 8\n"}.test(t)
+	const checked = "create table t (a int, b int, check (a > 0)); insert into t values (1, 2)"
+	shows{checked, "alter table t change a x int", "error 3959"}.test(t)
+	shows{checked, "alter table t change a x int, change b y int", "error 3959"}.test(t)
+	shows{checked + "; alter table t change b y bigint; insert into t values (3, 4)", "select * from t order by a", "1 | 2\n3 | 4\n"}.test(t)
 }

@@ -4,10 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/analyzer"
-	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -20,7 +16,7 @@ import (
 // comes last.
 func RenameLast(stmt sqlparser.Statement) {
 	a, ok := stmt.(*sqlparser.AlterTable)
-	if !ok || len(a.Statements) < 2 {
+	if !ok {
 		return
 	}
 	freeFirst(a.Statements)
@@ -57,7 +53,8 @@ func freeFirst(parts []*sqlparser.DDL) {
 }
 
 // splitChanges makes each CHANGE with a new name a MODIFY and a RENAME COLUMN: go-mysql-server plans the
-// parts after a CHANGE as if the column kept its name, and takes the name back if they rewrite the table.
+// parts after a CHANGE as if the column kept its name, takes the name back if they rewrite the table, and leaves the
+// old name in CHECKs and generated columns.
 // The renames come last, because a rewrite after one loses the new names in generated columns; but a part
 // that adds a column with a name of before needs the renames before it.
 func splitChanges(parts []*sqlparser.DDL) []*sqlparser.DDL {
@@ -115,35 +112,6 @@ func freedName(p *sqlparser.DDL) sqlparser.ColIdent {
 		return p.Column
 	}
 	return sqlparser.ColIdent{}
-}
-
-// resolveAlterColumn is the name of the rule that checks the parts of an ALTER TABLE.
-const resolveAlterColumn = "ResolveAlterColumn"
-
-// checkNewNames refuses to give a column a name that another has. go-mysql-server does so for RENAME
-// COLUMN, but not for CHANGE.
-func checkNewNames(apply analyzer.RuleFunc) analyzer.RuleFunc {
-	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		n, same, err := apply(ctx, a, n, scope, sel, flags)
-		if err != nil || !flags.IsSet(gms.QFlagAlterTable) {
-			return n, same, err
-		}
-		transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
-			if m, ok := n.(*plan.ModifyColumn); ok && err == nil {
-				err = checkNewName(m)
-			}
-			return err == nil
-		})
-		return n, same, err
-	}
-}
-
-func checkNewName(m *plan.ModifyColumn) error {
-	name := m.NewColumn().Name
-	if strings.EqualFold(name, m.Column()) || m.TargetSchema().IndexOfColName(name) < 0 {
-		return nil
-	}
-	return gms.ErrColumnExists.New(name)
 }
 
 // tableRename returns 1 if a part of an ALTER TABLE renames the table, and 0 if not.
@@ -207,15 +175,9 @@ func reuses(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) bool {
 	return false
 }
 
-// useOlds replaces new names in indexes and in AFTER by those of before, and reports whether there
-// were any.
+// useOlds replaces new names in indexes by those of before, and reports whether there were any.
 func useOlds(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) (used bool) {
 	for _, p := range parts {
-		if o := p.ColumnOrder; o != nil {
-			if old, ok := olds[o.AfterColumn.Lowered()]; ok {
-				o.AfterColumn, used = old, true
-			}
-		}
 		if p.IndexSpec == nil {
 			continue
 		}

@@ -58,8 +58,6 @@ func ChangeRules(a *analyzer.Analyzer) {
 				b.Rules[i].Apply = notAboveOuterJoins(b.Rules[i].Apply)
 			case resolveCreateSelect:
 				b.Rules[i].Apply = onlyNew(b.Rules[i].Apply)
-			case resolveAlterColumn:
-				b.Rules[i].Apply = checkNewNames(b.Rules[i].Apply)
 			case validateUnions:
 				b.Rules[i].Apply = withWideUnions(b.Rules[i].Apply)
 			case insertTopNRule:

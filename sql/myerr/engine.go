@@ -68,6 +68,7 @@ var engineKinds = []engineKind{
 	{gms.ErrColumnNumberDoesNotMatch, 1222, ""},
 	{planbuilder.ErrUnionSchemasDifferentLength, 1222, ""},
 	{planbuilder.ErrQualifiedOrderBy, 1250, ""},
+	{gms.ErrCheckConstraintInvalidatedByColumnAlter, 3959, ""},
 	{gms.ErrInvalidOperandColumns, 1241, ""},
 	{gms.ErrExpectedSingleRow, 1242, "Subquery returns more than 1 row"},
 	{gms.ErrMoreThanOneRow, 1172, ""},
