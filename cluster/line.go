@@ -2,8 +2,8 @@ package cluster
 
 import "slices"
 
-// A Line has a number, which is random, for each time that the configuration store of an instance was lost and begun
-// anew with what one machine had of it; the oldest first. If two machines each began it anew, both went
+// A Line is a list of random numbers, the oldest first: one for each time that the configuration store of an instance was
+// lost and one machine began it anew with its copy. If two machines each began it anew, both went
 // on from the same configuration, but apart. Their lines tell them apart, and no machine may go over from one to
 // the other, because equal numbers mean different configurations.
 type Line []uint64

@@ -221,8 +221,8 @@ func (s *columnList) add(ctx *gms.Context, db gms.Database, columns gms.Schema) 
 	return err
 }
 
-// columnsFilter returns a filter over information_schema.columns in which the table makes only rows
-// that the filter may accept; nil if n is none.
+// columnsFilter returns n with a table that makes only the rows that n may accept. It returns nil if n is not a
+// filter over information_schema.columns.
 func (e *Engine) columnsFilter(ctx *gms.Context, n *plan.Filter) gms.Node {
 	conditions := func() []gms.Expression { return expression.SplitConjunction(ctx, n.Expression) }
 	child := e.narrowed(n.Child, conditions)

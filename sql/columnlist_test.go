@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What information_schema.columns shows is the same whether or not the conditions bound what is read.
+// TestColumnsOfWantedTables: information_schema.columns has the same rows, whether or not conditions let it read fewer
+// tables.
 func TestColumnsOfWantedTables(t *testing.T) {
 	c := newInstance(t).client("d")
 	for _, q := range []string{

@@ -67,7 +67,8 @@ func TestMessagesAreSplit(t *testing.T) {
 	}
 }
 
-// A request that is none is refused, and so is one whose answer does not fit; what is lost on the way is an error.
+// TestBadMessages: the server refuses garbage and requests whose answers are too long, and a client reports an answer
+// that is lost.
 func TestBadMessages(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{Machines: 2}, Config{Keys: 100, ByMessage: true})
 	tb := w.store.(*nativeStore).tables[0]

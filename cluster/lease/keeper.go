@@ -42,7 +42,8 @@ type Keeper interface {
 	Shortest() time.Duration
 	Variant() string
 
-	// Close ends the exchange. No call of Config.Expired or of Remind's due begins any more, and the latter have ended.
+	// Close ends the exchange, and waits for the calls of Remind's due. Afterwards neither due nor Config.Expired is
+	// called.
 	Close() error
 }
 

@@ -87,7 +87,7 @@ func joiner(t testing.TB, way testnet.Way) func(rdma.MachineID) (rdma.NIC, error
 	return func(m rdma.MachineID) (rdma.NIC, error) { return shm.Join(path, m) }
 }
 
-// use opens a handle that looks up by w on each machine. It creates the list if there is none.
+// use opens a handle on each machine, whose lookups go the way w. It creates the list if there is none.
 func (c *cluster) use(t testing.TB, w lookup.Way) {
 	t.Helper()
 	var head region.Ptr

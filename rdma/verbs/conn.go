@@ -464,8 +464,8 @@ func (c *conn) hear(stream net.Conn) error {
 	}
 }
 
-// learn notes where the memory of a key is, or that there is none, and gives the card the operations that have waited for
-// that.
+// learn takes the answer to a question for the memory of a key: it notes the address, or that there is none, and posts the
+// operations that have waited for the answer.
 func (c *conn) learn(a answer) {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()

@@ -60,8 +60,8 @@ func (k *kept) find(ctx *gms.Context, outer gms.Row) ([]gms.Row, error) {
 	return k.byKey[string(key)], nil
 }
 
-// keyOf returns the key of a row whose columns are at the given places; false if there is none: nothing
-// equals NULL, nor a value that the column cannot have. It is valid until the next call.
+// keyOf encodes the columns at the given places of a row as a key, which is valid until the next call. It returns false
+// for NULL, and for a value that the column cannot have: nothing equals these.
 func (k *kept) keyOf(row gms.Row, place func(*keptKey) int) ([]byte, bool, error) {
 	key := k.room[:0]
 	for i := range k.keys {
