@@ -17,14 +17,20 @@ import (
 // accepted, so that a port scanner uses up no memory.
 const strangersMax = 64
 
+// connection is an accepted connection. A connection with a greater number was accepted later.
+type connection struct {
+	net.Conn
+	nth uint64
+}
+
 // accept accepts connections until the listener is closed.
 func (s *Store) accept(ctx context.Context) {
 	strangers := make(chan struct{}, strangersMax)
-	for {
+	for nth := uint64(0); ; nth++ {
 		strangers <- struct{}{}
 		socket, err := s.cfg.Listener.Accept()
 		if err == nil {
-			s.running.Go(func() { s.attend(ctx, socket, func() { <-strangers }) })
+			s.running.Go(func() { s.attend(ctx, connection{socket, nth}, func() { <-strangers }) })
 			continue
 		}
 		<-strangers
@@ -37,10 +43,10 @@ func (s *Store) accept(ctx context.Context) {
 
 // attend takes messages, or calls, from an accepted connection until it breaks. It calls known when the
 // connection has shown who it is from, or has failed to.
-func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
+func (s *Store) attend(ctx context.Context, socket connection, known func()) {
 	defer socket.Close()
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
-	stream, g, err := s.admit(ctx, socket)
+	stream, g, err := s.admit(ctx, socket.Conn)
 	known()
 	if err != nil { // the other side has been told, or is none of ours
 		if s.cfg.Refused != nil && ctx.Err() == nil {
@@ -52,11 +58,10 @@ func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
 		s.serve(stream)
 		return
 	}
-	former := s.replace(g.from, socket)
-	defer s.dismiss(g.from, socket)
-	if former != nil {
-		former.Close() // the peer has given it up; here it may look alive for hours
+	if !s.replace(g.from, socket) {
+		return
 	}
+	defer s.dismiss(g.from, socket)
 	s.take(ctx, stream, g.from)
 	s.stirs() // the machine may be dead
 }
@@ -117,16 +122,25 @@ func (s *Store) strangerOr(m rdma.MachineID) refusal {
 	return stranger
 }
 
-// replace notes the connection that a machine has opened, and returns the one before.
-func (s *Store) replace(from rdma.MachineID, socket net.Conn) (former net.Conn) {
+// replace notes the connection that a machine has opened, and closes the one before: the machine has given it up,
+// and here it may look alive for hours. It reports false if the machine has opened a newer one meanwhile: handshakes
+// of several connections end in any order.
+func (s *Store) replace(from rdma.MachineID, socket connection) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	former = s.mu.accepted[from]
+	former, isOpen := s.mu.accepted[from]
+	if isOpen && former.nth > socket.nth {
+		s.mu.Unlock()
+		return false
+	}
 	s.mu.accepted[from] = socket
-	return former
+	s.mu.Unlock()
+	if isOpen {
+		former.Close()
+	}
+	return true
 }
 
-func (s *Store) dismiss(from rdma.MachineID, socket net.Conn) {
+func (s *Store) dismiss(from rdma.MachineID, socket connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.accepted[from] == socket {
@@ -138,7 +152,8 @@ func (s *Store) dismiss(from rdma.MachineID, socket net.Conn) {
 func (s *Store) hasAccepted(from rdma.MachineID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.accepted[from] != nil
+	_, isOpen := s.mu.accepted[from]
+	return isOpen
 }
 
 // take hands messages to the loop, and answers asks, until the connection breaks.

@@ -200,7 +200,7 @@ func replicaOf(t *testing.T, machines int) *replica {
 	t.Cleanup(func() { log.close() })
 	s := unopened(f)
 	s.cfg.tick = time.Hour
-	s.mu.accepted = map[rdma.MachineID]net.Conn{1: new(net.TCPConn), 2: new(net.TCPConn)}
+	s.mu.accepted = map[rdma.MachineID]connection{1: {Conn: new(net.TCPConn)}, 2: {Conn: new(net.TCPConn)}}
 	for _, l := range s.peers.Load().links {
 		l.mu.reason, l.mu.knows = nil, knowsFormat
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -47,7 +46,7 @@ type Store struct {
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		accepted map[rdma.MachineID]net.Conn // the newest connection that each has opened
+		accepted map[rdma.MachineID]connection // the newest connection that each has opened
 	}
 }
 
@@ -123,7 +122,7 @@ func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 		requests: make(chan *request), received: make(chan arrival), stirring: make(chan struct{}, 1), suspected: make(chan rdma.MachineID, suspicionsMax), stand: make(chan uint64),
 		ending: make(chan error, 1), ended: make(chan struct{}),
 	}
-	s.mu.accepted = make(map[rdma.MachineID]net.Conn)
+	s.mu.accepted = make(map[rdma.MachineID]connection)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.peers.Store(new(peers))
 	r, err := newReplica(s, log)

@@ -158,6 +158,34 @@ func TestConnectionReplaced(t *testing.T) {
 	}
 }
 
+// Handshakes of two connections end in any order: the one that was accepted later stays.
+func TestOlderConnectionComesLast(t *testing.T) {
+	s := single(t, 3, Config{}, func(*logFile) {})
+	ends := make([]net.Conn, 3)
+	open := func(nth uint64) (c connection) {
+		c.nth = nth
+		c.Conn, ends[nth] = net.Pipe()
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	isClosed := func(nth uint64) bool {
+		_ = ends[nth].SetReadDeadline(time.Now().Add(-time.Second))
+		_, err := ends[nth].Read(make([]byte, 1))
+		return errors.Is(err, io.EOF)
+	}
+	older, newer, newest := open(0), open(1), open(2)
+	if !s.replace(1, newer) || s.replace(1, older) || isClosed(1) {
+		t.Error("an older connection has replaced a newer one")
+	}
+	s.dismiss(1, older)
+	if !s.hasAccepted(1) || !s.replace(1, newest) || !isClosed(1) || isClosed(2) {
+		t.Error("the newest connection has not replaced the one before")
+	}
+	if s.dismiss(1, newest); s.hasAccepted(1) {
+		t.Error("a connection that is dismissed is kept")
+	}
+}
+
 // A machine that has stopped being the leader passes on what another has sent it.
 func TestPassedOn(t *testing.T) {
 	s := unopened(founding(3, 0))
