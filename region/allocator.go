@@ -132,10 +132,9 @@ func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr,
 	}
 }
 
-// reservedIn returns the configuration in which a slot of s was reserved, just now. ok is false if the
-// region has another primary: whoever used the slot would take it for one of the new primary's. It
-// asks whether the region has left only after it has asked for the configuration: regions leave
-// before the configuration that takes them away begins.
+// reservedIn returns the configuration in which a slot of s has just been reserved. ok is false if the region has
+// another primary by now: the slot is then that primary's to hand out. reservedIn reads the configuration before it
+// checks the tenure, because a region leaves before the configuration that takes it away begins.
 func (a *Allocator) reservedIn(s *slab) (in uint32, ok bool) {
 	if a.cfg.Config != nil {
 		in = a.cfg.Config()
@@ -290,8 +289,8 @@ func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 // until the next Keep: a region that is being made may be among them. An Alloc that runs meanwhile
 // searches again.
 //
-// A tenure ends although the machine stays the primary if it has lost that role in a configuration
-// which it has never applied: the others count what was reserved before as lost.
+// If this machine has lost the role of primary in a configuration that it never applied, its tenure ends although it is
+// the primary again: the other machines count its earlier reservations as lost.
 func (a *Allocator) Keep(fate func(ID) (isOurs, goesOn bool)) {
 	for _, sp := range a.dropExcept(fate) {
 		sp.tenure.end() // without the mutex: it waits for writes

@@ -23,8 +23,8 @@ const MaxPayload = firstPayload + (maxLines-1)*linePayload
 // reads the bytes between two line versions atomically, a small object costs one cache miss, and
 // locking an object leaves its neighbour's lines alone. The price is that small payloads are
 // rounded up to lines (48 B, 110 B, 172 B ...). The smallest request that a class serves is one
-// line larger than the class below. It is the largest class that wastes at most
-// growth/(4096+growth) = 2.5 % of the lines of such a request.
+// line larger than the class below. Each class is as large as it can be while that request wastes at most
+// growth/(4096+growth) = 2.5 % of its lines.
 const growth = 107
 
 var (

@@ -16,8 +16,8 @@ var (
 	ErrFormat = errors.New("region: not a region of this format")
 	// ErrBackups says that a region now has other backups than when storage was reserved.
 	ErrBackups = errors.New("region: other backups")
-	// ErrDeparted says that another machine is the region's primary by now, or that this machine's
-	// replica is another one than when it was last the primary.
+	// ErrDeparted says that another machine is the region's primary by now, or that this machine has got another
+	// replica since it was the primary.
 	ErrDeparted = errors.New("region: has another primary")
 	// ErrDoubt says that a replica may still carry out the request.
 	ErrDoubt = errors.New("region: a replica may still do it")

@@ -271,8 +271,8 @@ func (a *Allocator) markDirty(t *Tenure, e extent) error {
 
 var zeroes [64 << 10]byte
 
-// clear makes the bytes from begin to end zero on every replica, here in the same pieces as at the
-// others: who ends the tenure waits for a piece, and not for memory that first has to be mapped.
+// clear zeroes the bytes from begin to end on every replica, piece by piece. Its writes to this machine's replica are
+// as short: the end of the tenure waits for one piece at most, and not until a long range of memory is mapped.
 func (a *Allocator) clear(t *Tenure, begin, end uint64, config uint32) error {
 	for off := begin; off < end; off += uint64(len(zeroes)) {
 		n := min(uint64(len(zeroes)), end-off)

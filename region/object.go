@@ -220,9 +220,9 @@ func (r *Region) ClearLock(p Ptr) bool {
 	return false
 }
 
-// DropLock removes, at a backup, the lock bit that the slot at p has from the time when the replica
-// was the primary's. It waits for a writer of the object: ApplyBackup uses the bit, too, to keep
-// readers away from a partial write, and readers may still find this replica by an old route.
+// DropLock removes, at a backup, a lock bit that is left in the slot at p from the time when this machine was the
+// primary. It first waits for a writer of the object: ApplyBackup, too, sets the bit, to keep readers away from a
+// partial write, and readers may still find this replica by an old route.
 func (r *Region) DropLock(p Ptr) bool {
 	off, ok := r.slotAt(p)
 	if !ok {

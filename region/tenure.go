@@ -10,9 +10,9 @@ import (
 
 // A Tenure is a time during which this machine is the primary of a region without interruption. It
 // ends when a configuration makes another machine the primary; if this machine becomes the primary
-// once more, that is another tenure. Whatever is done to the blocks of a region belongs to a tenure:
-// the memory may stay, as a backup's or as the next tenure's, and what is late must not touch it,
-// since the blocks are not those that were reserved.
+// once more, that is another tenure. Every operation on the blocks of a region belongs to a tenure. The machine may
+// keep the memory afterwards, as a backup's or for its next tenure, but the blocks that an operation has reserved may
+// be in other use by then. So a late operation must not touch them.
 type Tenure struct {
 	*Region
 	over atomic.Bool
@@ -23,9 +23,9 @@ type Tenure struct {
 // IsOver reports whether the tenure has ended.
 func (t *Tenure) IsOver() bool { return t.over.Load() }
 
-// During calls write, which writes to blocks of this machine's replica, and must not wait. It fails
-// with ErrDeparted, without the call, if the tenure is over. The tenure does not end meanwhile: what
-// the next primary sends comes after all that During has written.
+// During calls write, which writes to blocks of this machine's replica, and must not wait. If the tenure is over,
+// During fails with ErrDeparted and does not call write. The tenure does not end during the call, so writes of the next
+// primary come after it.
 func (t *Tenure) During(write func()) error {
 	t.writes.RLock()
 	defer t.writes.RUnlock()

@@ -83,8 +83,7 @@ func (a *Pair) Gather(b *prefetch.Batch) {
 	b.Add(a.Views[1].object)
 }
 
-// Look looks at both objects, and reports whether both are there and not locked, as
-// Region.Look does.
+// Look looks at both objects, and reports whether both are unlocked and have the incarnation of the pair.
 func (a *Pair) Look() bool {
 	if a.Views[0].object == nil { // one condition for each if, as in Aim
 		return false
