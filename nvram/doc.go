@@ -52,8 +52,8 @@
 // never touched, are left out. No stores to the memory are allowed while it is saved.
 //
 // SaveAs writes a save elsewhere, under a name that the caller chooses. A Restoration restores it:
-// it writes the restored memory next to the existing one, and replaces that only when everything is
-// there.
+// it writes the restored memory next to the existing one, and replaces the existing one only when all of the save has
+// been read.
 //
 // # Limits
 //

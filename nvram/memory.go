@@ -62,8 +62,8 @@ func NewMemory(size int64) *Memory {
 // that stand in for a Folder. The memory must not be in use.
 func (m *Memory) Drop() { m.words = nil }
 
-// IsMapped reports whether the memory is a mapping, as a network card needs it, and not on the Go heap, where all memory is in
-// race builds.
+// IsMapped reports whether the memory is a mapping, which network cards need. In race builds all memory is on the Go
+// heap.
 func (m *Memory) IsMapped() bool { return !memoryOnHeap }
 
 // Size returns the number of bytes.
@@ -186,7 +186,8 @@ func (m *Memory) Reserve(off, n uint64) error {
 }
 
 // Discard frees the storage of the whole pages among n bytes at off, both multiples of 8; these
-// pages then read as zeroes. Pages that the file system cannot free keep their content. Pages that are pinned are cleared and keep their storage.
+// pages then read as zeroes. Pages that the file system cannot free keep their content. Pinned pages (Pin) are cleared,
+// but keep their storage.
 func (m *Memory) Discard(off, n uint64) {
 	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
 	if begin >= end {

@@ -7,8 +7,9 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// pins are the parts of a memory whose pages a network card holds. A page that is given back to the file system stays the card's, while whoever
-// touches the memory gets another: so these are not given back.
+// pins are the parts of a memory whose pages a network card holds. If such a page were given back to the file system,
+// the card would keep it, while the next access to the memory would get another page. So these pages are not given
+// back.
 type pins struct {
 	lockrank.Mutex[lockrank.Pins]
 	all []pin // in the order of begin; they may overlap
@@ -21,8 +22,8 @@ func pinOf(off, n uint64) pin {
 	return pin{off &^ (pageBytes - 1), (off + n + pageBytes - 1) &^ (pageBytes - 1)}
 }
 
-// Pin has Discard keep the pages of n bytes at off, and clear them instead, until Unpin is called as often with the same
-// bytes. A network card that is about to hold the pages needs that. Pin waits for a Discard that is under way.
+// Pin makes Discard keep the storage of n bytes at off, and only clear their pages, until Unpin is called as often with
+// the same bytes. Call it before a network card takes hold of the pages. Pin waits for a Discard in progress.
 func (m *Memory) Pin(off, n uint64) {
 	p := pinOf(off, n)
 	m.pins.Lock()
@@ -40,7 +41,7 @@ func (m *Memory) Unpin(off, n uint64) {
 	}
 }
 
-// splitLocked calls free for the parts from begin to end that are not pinned, and keep for the others, in order.
+// splitLocked calls keep for the pinned parts between begin and end, and free for the other parts, in order.
 func (s *pins) splitLocked(begin, end uint64, free, keep func(begin, end uint64)) {
 	for _, p := range s.all {
 		if p.end <= begin {

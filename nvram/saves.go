@@ -82,11 +82,11 @@ func (o Options) newest() (path string, used bool, err error) {
 	if err != nil {
 		return "", false, fmt.Errorf("nvram: %w", err)
 	}
-	since, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	newestAtUse, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	if err != nil {
 		return "", false, fmt.Errorf("%w: %s", ErrFormat, filepath.Join(o.Saves, usedName))
 	}
-	return path, since >= n, nil
+	return path, newestAtUse >= n, nil
 }
 
 // markUsed records that the folder's memory will be newer than every save that exists now.
