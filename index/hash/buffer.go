@@ -6,7 +6,7 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// A buffer is what a lookup outside of transactions keeps: the memory that it reads into, its seek, and a copy of the
+// A buffer is the memory of a lookup outside of transactions: for the pages that it reads, its seek, and a copy of the
 // key, so that the caller's key can stay on the stack. It is the seek's lookup.Reader.
 type buffer struct {
 	pair   []byte // two buckets
@@ -16,7 +16,7 @@ type buffer struct {
 	key    []byte
 	op     worker.Operation
 	seek   seek
-	read   [2]lookup.Object // what a caller has read itself
+	read   [2]lookup.Object // the buckets, if the caller has read them itself
 }
 
 func newBuffer(lay *layout) *buffer {
@@ -50,7 +50,8 @@ func (b *buffer) answer(dst []byte, err error) ([]byte, bool, error) {
 	return append(dst[:0], b.seek.value...), true, nil
 }
 
-// Peek implements lookup.Reader. A block stays until the next block is read, another object until the next.
+// Peek implements lookup.Reader. The bytes of a block are valid until Peek reads the next block, those of another
+// object until Peek reads the next object that is no block.
 func (b *buffer) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	into := &b.object
 	if b.seek.stage == atBlock {

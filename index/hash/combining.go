@@ -35,17 +35,16 @@ type combiningPart struct {
 
 const combiningLists = prefetch.LineBytes/8 - 1
 
-// A request is one caller's operations on a key. Only one request at a time changes a key: it is in
-// a list of its part, and requests for the key that arrive meanwhile are in its field waiting. When
-// it is done, the first of these takes its place in the list, and the others then wait for that
-// one.
+// A request is one caller's operations on a key. Only one request at a time changes a key. It is in a list of its part,
+// and later requests for the key are in its field waiting. When it is done, the first of these takes its place in the
+// list, and the others wait for the first.
 type request struct {
 	key []byte
 	ops []single
 	one [1]single // the memory of ops if there is one
 	err error
 
-	list    uint8    // of its part
+	list    uint8    // the number of its list in its part
 	next    *request // in its list
 	waiting []*request
 	// turn is set once: either the request is settled, or its caller must now do it,

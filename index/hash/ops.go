@@ -118,7 +118,7 @@ func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) 
 	}
 }
 
-// Delete removes key and reports whether it was there.
+// Delete removes key and reports whether it was in the table.
 func (tb *Table) Delete(t *txn.Tx, key []byte) (bool, error) {
 	_, ov, e, err := tb.change(t, key, nil)
 	if err != nil {

@@ -54,8 +54,7 @@ type entry struct {
 	found   bool
 	value   []byte
 	sources []txn.Source
-	// reserve collects the sources of a new answer: if that fails, the old sources
-	// must still be there.
+	// reserve collects the sources of a new answer. If asking fails, sources still has the sources of the old answer.
 	reserve []txn.Source
 
 	op   operation
@@ -208,8 +207,8 @@ func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
 	if e.asked != askedNothing && found != e.found {
 		return &txn.AbortError{Reason: txn.ReasonAnswer, Addr: e.tb.anchor.Addr}
 	}
-	// A value after existence is read now, and so expected now: what was validated before is not asked
-	// again by Tx.ValidateRecent.
+	// The transaction may already expect the key's existence. Its value is a new read: without this call,
+	// Tx.ValidateRecent would not validate it.
 	t.Expect(e)
 	e.asked, e.found, e.value = want, found, value
 	return nil
@@ -398,8 +397,7 @@ func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (val
 	return nil, false, sources, &txn.AbortError{Reason: txn.ReasonBusy, Addr: tb.anchor.Addr}
 }
 
-// askOnce looks up a key once, and returns the value, whether it is there, and the sources of the
-// answer.
+// askOnce looks up a key once, and returns the value, whether the key is in the table, and the sources of the answer.
 func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []txn.Source) ([]byte, bool, []txn.Source, error) {
 	if t, ok := pk.(*txn.Tx); ok {
 		value, found, seen := o.glanceIn(t, h, key, sources[:0])

@@ -11,10 +11,9 @@ import (
 	"github.com/farmsql/farmsql/txn/lookup"
 )
 
-// A seek looks for a key in copies of the objects where it may be, in the order in which changes move
-// pairs: the home, the bucket after it, the blocks of the chain, and after each page the objects of its outside
-// pairs that may have the key. It is the hash table's lookup.Search: inside of transactions and outside of them,
-// at the shard's primary and elsewhere.
+// A seek looks for a key in copies of the objects where it may be: the home, the bucket after it, the blocks of the
+// chain, and after each of these pages the objects of its outside pairs that may have the key. It is the hash table's
+// lookup.Search, inside of transactions and outside of them, at the shard's primary and elsewhere.
 type seek struct {
 	tb    *Table
 	o     *opened
@@ -29,7 +28,7 @@ type seek struct {
 	home  page
 	// after is the bucket after the home, without bytes until it has been read.
 	after page
-	// page is what is being searched, from slot on, and at points to it. inAfter says that it is the bucket after
+	// page is the page being searched, from slot on, and at is its pointer. inAfter says that page is the bucket after
 	// the home.
 	page    page
 	at      region.Ptr
@@ -141,8 +140,8 @@ func (s *seek) turn(p page, at region.Ptr, inAfter bool) {
 	s.page, s.at, s.slot, s.inAfter = p, at, 0, inAfter
 }
 
-// scan goes on in the page, and in those that are read already, until the key is found, all have been searched, or another
-// object has to be read.
+// scan searches the rest of the page, and other pages that have been read. It stops when it has found the key, when it
+// has searched all pages, or when another object has to be read.
 func (s *seek) scan() (decided bool, err error) {
 	for {
 		if decided, more, err := s.scanPage(); decided || more || err != nil {

@@ -66,8 +66,8 @@ func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr,
 
 // Options are the settings of one machine's handle on a table.
 type Options struct {
-	// Lookups says when lookups of keys at other machines stop to READ and ask the shard's primary
-	// (Storm, one-two-sided operations). If Serve has not been called there, they READ to the end.
+	// Lookups says how many READs a lookup at another machine makes before it asks the shard's primary (Storm,
+	// one-two-sided operations). If Serve has not been called there, lookups only READ.
 	Lookups lookup.Way
 }
 
@@ -219,7 +219,7 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 }
 
 // nextShard returns a known shard that is nearer than s to the shard of hash h: the directory's, if
-// it is younger than s, or the one split from s at bit. nil: none is known.
+// it is younger than s, or the one split from s at bit. It returns nil if it knows neither.
 func (o *opened) nextShard(s *shard, h uint64, bit int) *shard {
 	if next := o.dir.find(h); next.initialDepth > s.initialDepth {
 		return next
