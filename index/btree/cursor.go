@@ -83,9 +83,9 @@ func (c *Cursor) KeysOnly() *Cursor {
 	return c
 }
 
-// Only makes the transaction depend on only those entries for whose values matters returns true: others
-// may come and go. Next still returns all. matters is called when the transaction is validated; for a
-// value it must always return the same. Call Only before the first Next; it returns c.
+// Only makes the transaction depend on only some entries: those for whose values matters returns true. Other entries
+// may be added and removed. Next still returns all. matters is called when the transaction is validated; for one value
+// it must always return the same. Call Only before the first Next; it returns c.
 func (c *Cursor) Only(matters func(*txn.Fresh, region.Ptr) (bool, error)) *Cursor {
 	c.only = matters
 	return c

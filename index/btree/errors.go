@@ -3,8 +3,8 @@ package btree
 import "errors"
 
 var (
-	// ErrExists is returned by Insert if the key exists. The transaction has then read that, as by Has,
-	// so a transaction that gives up because of the error validates first.
+	// ErrExists is returned by Insert if the key exists. The transaction has then read that the key exists, as by Has.
+	// Before a transaction gives up because of ErrExists, it must validate.
 	ErrExists = errors.New("btree: key exists")
 
 	// ErrKeyTooLong refuses a key of more than MaxKeyBytes.

@@ -127,8 +127,8 @@ func (p *pending) oneOfMany(key []byte) *keyQuestion {
 	return p.many[i]
 }
 
-// askIn looks key up in the committed tree, and remembers the question with its answer. It looks in
-// lf if that leaf covers key, and otherwise finds the leaf that does, and makes it lf.
+// askIn looks key up in the committed tree, and remembers the question with its answer. If lf
+// does not cover key, it first replaces lf by the leaf that does.
 func (p *pending) askIn(t *txn.Tx, s *scratch, lf *leaf, key []byte, existence bool) (region.Ptr, bool, error) {
 	if lf.b == nil || !lf.covers(key) {
 		var err error

@@ -182,8 +182,8 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 	}
 }
 
-// ends returns the answer of Ask at the end of the range, from sources: the same if no entry that
-// matters is left of those that were read, in slots [i, j).
+// ends returns the answer of Ask at the end of the range, which depends on sources. The answer is the same if no entry
+// that matters is left in slots [i, j) of the leaf as it was read.
 func (q *rangeQuestion) ends(f *txn.Fresh, i, j int, sources []txn.Source) (same bool, err error) {
 	if i, err = q.skip(f, i, j); err != nil {
 		return false, err
@@ -192,7 +192,7 @@ func (q *rangeQuestion) ends(f *txn.Fresh, i, j int, sources []txn.Source) (same
 	return i == j, nil
 }
 
-// skip returns the first slot in [i, j), of the entries that were read, that matters; j if none does.
+// skip returns the first slot in [i, j), of the leaf as it was read, whose entry matters; j if there is none.
 func (q *rangeQuestion) skip(f *txn.Fresh, i, j int) (int, error) {
 	for ; i < j; i++ {
 		if matters, err := q.matters(f, q.n, i); err != nil || matters {
