@@ -21,7 +21,7 @@ func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
 	return c.table(t, db, name, 0)
 }
 
-// Altered is like Table, but also returns a table that is being altered, if owner is who alters it.
+// Altered is like Table, but also returns a table that owner is altering.
 func (c *Catalog) Altered(t *txn.Tx, db, name string, owner uint64) (*Table, error) {
 	return c.table(t, db, name, owner)
 }

@@ -83,8 +83,7 @@ func (c *Catalog) triggerOf(t *txn.Tx, p region.Ptr, table string) (*Definition,
 }
 
 // concernsLater reports whether the trigger at p belongs to a table, when a transaction is validated.
-// A trigger that has been dropped since is taken for one of the table: this ends the transaction, at
-// worst in vain.
+// A trigger that has been dropped since counts as a trigger of the table: this ends the transaction, at worst in vain.
 func (c *Catalog) concernsLater(f *txn.Fresh, p region.Ptr, table string) (bool, error) {
 	if sabotage.Triggers.Skipped() {
 		return false, nil
@@ -128,8 +127,7 @@ func (c *Catalog) tableOf(d *Definition) string {
 	return c.triggerTable(d)
 }
 
-// isOfTable reports whether a trigger of the table called name belongs to table: names are equal if their keys
-// are.
+// isOfTable reports whether a trigger whose table is called name belongs to table. Names are equal if their keys are.
 func isOfTable(name, table string) bool {
 	return name == anyTable || bytes.Equal(nameKey(nameTable, name), nameKey(nameTable, table))
 }
