@@ -121,9 +121,9 @@ func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 	return nil, false, true
 }
 
-// bound encodes the value of a bound. If exact, the encoding is that of the value; if not, it is
-// the nearest value that the column can hold, and the bound must be inclusive. ok is false if
-// the value cannot be compared in the column's order. isUpper says that the bound is an upper one.
+// bound encodes the value of a bound. If exact is false, the encoding is that of the nearest value that the column can
+// hold, and the bound must be inclusive. ok is false if the value cannot be compared in the column's order. isUpper
+// says that the bound is an upper one.
 func (k *KeyCodec) bound(ctx context.Context, v any, isUpper bool) (b []byte, exact, ok bool) {
 	v, err := gms.UnwrapAny(ctx, v)
 	if err != nil || v == nil {
@@ -151,8 +151,8 @@ func (k *KeyCodec) bound(ctx context.Context, v any, isUpper bool) (b []byte, ex
 	return b, inRange == gms.InRange && k.Prefix == 0 && k.same(ctx, v, c), true
 }
 
-// instantBound encodes the bound of a TIMESTAMP. Where clocks change, rows are not in the order of their wall
-// times, and a range of the encodings has more rows than one of the wall times.
+// instantBound encodes the bound of a TIMESTAMP. When clocks change, rows are not in the order of their wall times, and
+// a range of encodings has more rows than the range of wall times.
 func (k *KeyCodec) instantBound(t time.Time, isUpper bool) (b []byte, exact bool) {
 	at, last, exists := k.zone.instants(t)
 	exact = exists && at.Equal(last)

@@ -65,8 +65,8 @@ func (c *ValueCodec) IsSummed() bool {
 	return c.IsSigned() || c.IsUnsigned() && c.Kind != catalog.KindUint64
 }
 
-// AppendResult is AppendText for more kinds of values, which the column's type would print alike; false
-// for others.
+// AppendResult is like AppendText, for further kinds of values, which it prints as the column's type does. It returns
+// false for the other kinds.
 func (c *ValueCodec) AppendResult(dst, b []byte) ([]byte, bool) {
 	switch c.Kind {
 	case catalog.KindDecimal:

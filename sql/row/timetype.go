@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// A TimeType is TIME(n). go-mysql-server's only TIME is types.Time, the type of its functions, and of
-// the columns of folders that know no TIME(n): it keeps six digits of a second's fraction.
+// A TimeType is TIME(n). go-mysql-server has only types.Time, which keeps six digits of a second's fraction. It is the
+// type of functions, and of columns that were created before there was TIME(n).
 type TimeType struct {
 	types.TimeType
 	digits int
@@ -60,7 +60,7 @@ func (t TimeType) Convert(_ context.Context, v any) (any, gms.ConvertInRange, er
 	return t.MicrosecondsToTimespan(time.Duration(span).Round(t.unit()).Nanoseconds()), gms.InRange, nil
 }
 
-// unit returns what values are multiples of, with a microsecond as a nanosecond.
+// unit returns the duration of which all values are multiples. It counts microseconds: time.Duration(1) stands for one.
 func (t TimeType) unit() time.Duration {
 	unit := time.Duration(1)
 	for range timeDigitsMax - t.digits {

@@ -11,9 +11,9 @@ import (
 )
 
 // A TIMESTAMP is stored as an instant, and a statement sees the wall time of its session's time zone,
-// as a time.Time in UTC. Where clocks are set back, a wall time is two instants: the values of the second
-// one are in the location second, which has the clock of UTC, so that encoding a value that has been read
-// gives the instant that it was read from. A value without that mark is the first of the two, as in MySQL.
+// as a time.Time in UTC. When clocks are set back, one wall time stands for two instants. The value for the second
+// instant has the location second, whose clock is that of UTC, so that encoding a value that was read gives the instant
+// from which it was read. Without that location a value stands for the first instant, as in MySQL.
 
 // ErrNoInstant is the error of a wall time that is no TIMESTAMP: clocks skip it, or it is out of range.
 var ErrNoInstant = errors.NewKind("Incorrect datetime value: '%s'")
@@ -83,8 +83,9 @@ func (z *Zone) wall(us int64) time.Time {
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// instants returns the first and the last instant that a wall time is. They are the same but where clocks are
-// set back. Where clocks are set forward a wall time is no instant, and first and last are when that is.
+// instants returns the first and the last instant at which the zone's clocks show a wall time: two instants if clocks
+// are set back, otherwise the same one twice. If clocks skip the wall time, exists is false, and both are the instant
+// at which clocks are set forward.
 func (z *Zone) instants(w time.Time) (first, last time.Time, exists bool) {
 	if z == nil || w.Equal(types.ZeroTime) {
 		return w, w, true
@@ -104,8 +105,8 @@ func (z *Zone) instants(w time.Time) (first, last time.Time, exists bool) {
 	return change, change, false
 }
 
-// Instant returns the instant of a wall time: the first of two, and that at which clocks are set forward
-// if they skip it.
+// Instant returns the instant of a wall time. If there are two, it returns the one that the location of w names. If
+// clocks skip the wall time, it returns the instant at which they are set forward.
 func (z *Zone) Instant(w time.Time) time.Time {
 	first, last, _ := z.instants(w)
 	if w.Location() == second {
