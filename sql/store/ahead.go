@@ -13,16 +13,16 @@ import (
 
 // This file looks up together those keys that a statement is going to look up one by one.
 
-// IsElsewhere reports whether an index is probably at other machines: it has grown near its anchor, and
-// the anchor is at another machine.
+// IsElsewhere reports whether an index is probably at other machines: indexes grow near their anchor, and this anchor
+// is at another machine.
 func (t *Table) IsElsewhere(k *KeyInfo) bool {
 	return !t.Store.Machine.IsPrimary(k.Index.Anchor.Addr)
 }
 
-// LookUpAhead takes those of the given ranges of a unique index that hold a single key, looks up
-// their keys together, and reads their rows ahead; the statement is going to read them one by one. It
-// does nothing for a statement of an open transaction that changes or locks the rows: such a
-// statement first waits for its turn at each row, and a row read before that is too old.
+// LookUpAhead looks up together the keys of those given ranges that hold a single key of a unique index, and reads
+// their rows ahead. The statement will read these rows one by one. LookUpAhead does nothing for a statement of an
+// open transaction that changes or locks the rows: such a statement first waits for its turn at each row, and a row read
+// before that is too old.
 func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange) error {
 	tr := Current(ctx)
 	if tr == nil || t.keysOnly || t.Store.Catalog.Changed(tr.Tx) {
@@ -53,10 +53,9 @@ func (t *Table) GetAhead(tr *Transaction, k *KeyInfo, ranges []KeyRange) error {
 // inserted.
 type Unknown struct{}
 
-// InsertAhead looks up together the keys of new rows in those indexes that are likely to be at
-// other machines; the statement is going to insert the rows one by one, and to ask for these keys
-// again. The values may lack the conversions of an INSERT: if a conversion changes a key, that key
-// was looked up in vain.
+// InsertAhead looks up the keys of new rows together, in the indexes that are likely to be at other machines. Then the
+// statement inserts the rows one by one, and asks for these keys again. The values may lack the conversions of an
+// INSERT: if a conversion changes a key, that key was looked up in vain.
 func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 	tr := Current(ctx)
 	if tr == nil || t.Store.Catalog.Changed(tr.Tx) {
@@ -79,7 +78,7 @@ func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 // IsAnyElsewhere reports whether any index is likely to be at other machines.
 func (t *Table) IsAnyElsewhere() bool { return slices.ContainsFunc(t.Info.Keys(), t.IsElsewhere) }
 
-// newKeys returns the keys of new rows in an index, without those that are not known.
+// newKeys returns the keys of new rows in an index, without keys that are not known yet.
 func (info *TableInfo) newKeys(ctx *gms.Context, k *KeyInfo, rows []gms.Row) [][]byte {
 	keys := make([][]byte, 0, len(rows))
 	for _, r := range rows {

@@ -83,7 +83,7 @@ func inTime(v any, t gms.Type, column string, row int) error {
 	if err != nil || max(n, -n) != greatestTime {
 		return nil // go-mysql-server reports the error
 	}
-	// The value was brought to the end of the range, unless it is written as that end.
+	// ConvertToTimespan has moved the value to the end of the range, unless the text is that of the end itself.
 	text := fmt.Sprint(v)
 	if written := strings.TrimLeft(text, " +-0"); strings.HasPrefix(written, "838:59:59") || strings.HasPrefix(written, "8385959") || strings.HasPrefix(written, "34 22:59:59") {
 		return nil

@@ -91,8 +91,8 @@ func newBaseSession(server string, client gms.Client, id uint32) *baseSession {
 // latestVariables are the values with which the latest session began.
 var latestVariables atomic.Pointer[map[string]gms.SystemVarValue]
 
-// sharedVariables returns the present values of all system variables. Sessions share the map,
-// which is never changed, until a value differs.
+// sharedVariables returns the present values of all system variables. Sessions share one map, which is never changed:
+// when a value has changed, the next session gets a new map.
 func sharedVariables() map[string]gms.SystemVarValue {
 	now := gms.SystemVariables.NewSessionMap()
 	if latest := latestVariables.Load(); latest != nil && maps.EqualFunc(*latest, now, sameVariable) {

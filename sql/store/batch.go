@@ -15,13 +15,13 @@ type manyCursor interface {
 
 var _ manyCursor = (*treeCursor)(nil)
 
-// batchRows is the number of rows that a scan of which all rows are read reads ahead.
+// batchRows is the number of rows that a scan reads ahead if its caller reads all rows.
 const batchRows = 64
 
 // following returns the next row of the cursor.
 func (i *rowIter) following() (region.Ptr, bool, error) {
-	many, is := i.cur.(manyCursor)
-	if !i.scan.Whole || !is {
+	many, ok := i.cur.(manyCursor)
+	if !i.scan.Whole || !ok {
 		_, p, ok, err := i.cur.Next()
 		return p, ok, err
 	}
@@ -40,10 +40,10 @@ func (i *rowIter) following() (region.Ptr, bool, error) {
 	return p, true, nil
 }
 
-// skippedTogether is the number of rows that are left out between two looks at the statement's end.
+// skippedTogether is the number of rows that are skipped between two checks whether the statement has ended.
 const skippedTogether = 4096
 
-// skipRows leaves out rows at the beginning.
+// skipRows skips the first rows of the scan.
 func (i *rowIter) skipRows(ctx *gms.Context) error {
 	for i.skip > 0 {
 		if err := i.look(ctx); err != nil {
@@ -65,11 +65,11 @@ func (i *rowIter) skipRows(ctx *gms.Context) error {
 	return nil
 }
 
-// skipInRange leaves out up to n rows of the present range, and returns how many: none if there are
-// none left, or if the cursor passes entries one by one only.
+// skipInRange skips up to n rows of the present range, and returns how many it has skipped. It returns 0 at the end of
+// the range, and if the cursor can pass entries only one by one.
 func (i *rowIter) skipInRange(n int64) (int64, error) {
-	many, is := i.cur.(manyCursor)
-	if !is {
+	many, ok := i.cur.(manyCursor)
+	if !ok {
 		return 0, nil
 	}
 	skipped, err := many.Skip(int(min(n, skippedTogether)))

@@ -21,7 +21,7 @@ import (
 
 const (
 	// bulkRows is the greatest number of rows of a table that is altered in the statement's own
-	// transaction. There, several changes of one statement are all or nothing.
+	// transaction. In that transaction, several changes of one statement are all or nothing.
 	bulkRows = 200
 	// bulkBatch is the number of rows for one of many transactions; it halves when
 	// the rows do not fit into the logs.

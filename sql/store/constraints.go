@@ -95,7 +95,7 @@ func (c *constrainer) check(ctx *gms.Context, row gms.Row) error {
 // Checks are the CHECKs of a table that are enforced. Nil has none.
 type Checks struct{ c *constrainer }
 
-// NewChecks returns the CHECKs that go-mysql-server checks, not the Editor; nil if there are none.
+// NewChecks returns the CHECKs that go-mysql-server enforces, and not the Editor; nil if there are none.
 func NewChecks(ctx *gms.Context, info *TableInfo) (*Checks, error) {
 	enforced := info.enforced()
 	if info.HasVirtual || len(enforced) == 0 {

@@ -10,9 +10,9 @@ import (
 // range with as many or more.
 const countedMax = 1000
 
-// CountKeys counts the keys that a lookup reads, unless they are countedMax or more, or the index is
-// not one of ours. It reads committed data in a transaction of its own: a plan's estimates are no
-// part of what the statement reads.
+// CountKeys counts the keys that a lookup reads. It returns false if there are countedMax or more, or if the index is
+// not one of ours. It reads committed data in a transaction of its own: a plan's estimates are no part of what the
+// statement reads.
 func (st *Store) CountKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) {
 	x, ok := l.Index.(*Index)
 	if !ok {
@@ -30,8 +30,8 @@ func (st *Store) CountKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) 
 	return float64(n), ok
 }
 
-// CountRanges counts the keys of an index that are in ranges; false if they are most or more. Like
-// CountKeys it reads committed data in a transaction of its own.
+// CountRanges counts the keys of an index that are in ranges. It returns false if their number reaches most, or if
+// they cannot be read. Like CountKeys it reads committed data in a transaction of its own.
 func (st *Store) CountRanges(k *KeyInfo, ranges []KeyRange, most int) (int, bool) {
 	tx := st.Machine.Begin()
 	defer tx.Discard()

@@ -27,7 +27,7 @@ const (
 // Counters keep row counts. If every insert wrote its table's counter, all inserts would
 // conflict. So a machine sums up what its transactions have counted, once they have
 // committed, and writes the sum now and then in a transaction of its own. A crash loses the
-// sums that are not written yet; Recount corrects the counts for which they matter.
+// sums that are not written yet; Recount then corrects the counts of small tables.
 type Counters struct {
 	m       *txn.Machine
 	mu      lockrank.Mutex[lockrank.Leaf]

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// go-mysql-server parses CREATE TABLE and drops parts of it. This file takes from the
-// statement's syntax tree what our tables need besides.
+// go-mysql-server parses CREATE TABLE and drops parts of it. This file takes those that our tables need from the
+// statement's syntax tree.
 
 // statementKey is the key of the running statement in a context.
 type statementKey struct{}

@@ -17,7 +17,7 @@ type change struct {
 	strict, divided bool
 	// replacing is set if the statement is a REPLACE.
 	replacing *replacing
-	// inserting is set if the statement is another INSERT.
+	// inserting is set if the statement is an INSERT, and no REPLACE.
 	inserting *inserting
 }
 

@@ -46,7 +46,7 @@ type Editor struct {
 // Refer implements compat.ReferringEditor.
 func (e *Editor) Refer(check func(ctx *gms.Context, old, row gms.Row) error) { e.refer = check }
 
-// referred checks the references of a stored row, which was old before; old is nil for a new row.
+// referred checks the references of a row that was stored. old is the row before the change, nil if the row is new.
 func (e *Editor) referred(ctx *gms.Context, old, row gms.Row) error {
 	if e.refer == nil {
 		return nil
@@ -65,8 +65,8 @@ func (t *Table) EditorFor(ctx *gms.Context, s *Session) *Editor {
 	return e
 }
 
-// Renew makes an editor whose statement is over one for the session of a context, with what it knows
-// of the table and its references. The error is that of the editor's methods, too.
+// Renew prepares an editor whose statement is over for another statement, of the context's session. The editor keeps
+// what it knows of the table and its references. If Renew fails, the editor's methods return the same error.
 func (e *Editor) Renew(ctx *gms.Context, s *Session) error {
 	e.s, e.tr, e.serial = s, s.Began(ctx), 0
 	if e.err = e.join(ctx, e.tr); e.err != nil {

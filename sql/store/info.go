@@ -44,7 +44,7 @@ type TableInfo struct {
 // A KeyInfo encodes the keys of one index.
 type KeyInfo struct {
 	*catalog.Index
-	// Codecs are those of the parts of a key.
+	// Codecs encode the parts of a key.
 	Codecs []row.KeyCodec
 	// Columns are the positions of the parts in a row.
 	Columns []int
@@ -244,8 +244,8 @@ func (k *KeyInfo) appended() []int {
 	return more
 }
 
-// LookupColumns returns the columns that a lookup may bound, in the order of the index: those of
-// the index and, if its entries end with the primary key, those of that.
+// LookupColumns returns the columns that a lookup may bound, in the order of the index: the index's own and, if its
+// entries end with the primary key, those of the primary key.
 func (k *KeyInfo) LookupColumns() []int { return append(slices.Clone(k.Columns), k.appended()...) }
 
 // extended returns k with the appended primary key as parts of its own.
@@ -295,8 +295,8 @@ func (info *TableInfo) Codec(column int) *row.KeyCodec {
 	return &k
 }
 
-// InReference reports whether a foreign key has to be checked when a column changes: a key of this table that has the
-// column, or one of another table that refers to it.
+// InReference reports whether a foreign key has to be checked when a column changes: a foreign key of this table that
+// has the column, or a foreign key of another table that refers to it.
 func (info *TableInfo) InReference(column int) bool {
 	for i := range info.ForeignKeys {
 		if slices.ContainsFunc(info.ForeignKeys[i].Columns, func(name string) bool { return SameName(name, info.Columns[column].Name) }) {
@@ -306,8 +306,8 @@ func (info *TableInfo) InReference(column int) bool {
 	return info.referred[column]
 }
 
-// refer finds the columns that foreign keys of other tables refer to. Those keys cannot change unless the descriptor of
-// this table, which names them, does.
+// refer finds the columns that foreign keys of other tables refer to. This table's descriptor names those keys: they
+// cannot change unless the descriptor does.
 func (info *TableInfo) refer(descriptor func(db, name string) (*catalog.Table, error)) {
 	all := make(map[int]bool)
 	for _, r := range info.ReferencedBy {

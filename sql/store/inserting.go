@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// An inserting notes the AUTO_INCREMENT numbers of an INSERT. go-mysql-server determines while it
-// plans an INSERT which of its rows is the first with a generated number, and then counts those
-// that are inserted: rows that are ignored or updated instead, and values that only turn out to be
-// NULL, make it take another row's number, or none.
+// An inserting notes the AUTO_INCREMENT numbers of an INSERT, because go-mysql-server may report another row's number,
+// or none. While it plans the INSERT, it determines the first row whose number will be generated, and later it counts
+// inserted rows up to that one. This goes wrong if a row is ignored or updates another, and if a value turns out to be
+// NULL only when it is evaluated.
 type inserting struct {
 	table string
 	// drawn are the numbers that have been generated for rows that are not stored yet.
@@ -23,8 +23,7 @@ type inserting struct {
 	// inserted or updated.
 	last    int64
 	changed bool
-	// forgets is set for INSERT ... SELECT ... ON DUPLICATE KEY UPDATE, of which clients are told
-	// generated numbers only.
+	// forgets is set for INSERT ... SELECT ... ON DUPLICATE KEY UPDATE: its clients are told only of generated numbers.
 	forgets bool
 }
 
@@ -53,9 +52,9 @@ func valuesOf(source gms.Node) (*plan.Values, bool) {
 	}
 }
 
-// Inserted returns what LAST_INSERT_ID() returns after the session's last statement (generated, 0 if it
-// generated no number), and the number that the client is told of it; false if the statement is no
-// INSERT that was planned.
+// Inserted returns two numbers of the session's last statement: generated is the first number that it has generated, 0
+// if none; told is the number that the client is told. It returns false if the statement is not an INSERT that was
+// planned.
 func (s *Session) Inserted() (generated uint64, told int64, ok bool) {
 	i := s.change.inserting
 	switch {
@@ -79,7 +78,7 @@ func (s *Session) noteDrawn(table string, n uint64) {
 	}
 }
 
-// noteStored notes a row that an INSERT has stored, or updated in place of it.
+// noteStored notes a row that an INSERT has stored or, if isNew is false, has updated in place of storing one.
 func (e *Editor) noteStored(ctx *gms.Context, values gms.Row, isNew bool) {
 	if e.s == nil || e.s.change.inserting == nil || !strings.EqualFold(e.s.change.inserting.table, e.Info.Name) {
 		return

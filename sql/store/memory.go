@@ -72,8 +72,8 @@ const (
 	oneStatement = 4 // one statement may use 1/4 of what all may use
 )
 
-// bounds returns the most that one statement may hold, that all may hold, and that may be in
-// use.
+// bounds returns three bounds: of the bytes that one statement may hold, of those that all statements may hold, and of
+// the heap in use.
 func (m *Memory) bounds() (statement, total, live int64) {
 	limit := m.Limit()
 	total, live = limit/countedPart, limit-limit/livePart

@@ -59,7 +59,7 @@ func (i *rowIter) stored(p region.Ptr) ([]byte, error) {
 	return i.tr.Tx.Read(p)
 }
 
-// verdict returns what the row's stored form tells of whether it passes.
+// verdict decides, as far as the row's stored form tells, whether the row passes.
 func (i *rowIter) verdict() Verdict {
 	switch {
 	case i.scan.Passes == nil:
@@ -70,8 +70,7 @@ func (i *rowIter) verdict() Verdict {
 	return i.scan.Stored(&i.view)
 }
 
-// Count returns the number of rows of the scan. It reads those only of which the index does not say
-// that they pass.
+// Count returns the number of rows of the scan. It reads no rows if the index alone decides which rows pass.
 func (i *rowIter) Count(ctx *gms.Context) (n int64, err error) {
 	if i.scan.Passes == nil && !i.write && !i.scan.hasChecks() {
 		return i.countKeys(ctx)
@@ -133,7 +132,7 @@ func (i *rowIter) look(ctx *gms.Context) error {
 	return i.s.holdRead(i.tr)
 }
 
-// hasChecks reports whether rows are read to know whether they are within a range.
+// hasChecks reports whether rows must be read to know whether they are within the ranges.
 func (s *Scan) hasChecks() bool {
 	for i := range s.Ranges {
 		if s.Ranges[i].Rest != nil || s.Ranges[i].Check != nil {
@@ -143,7 +142,7 @@ func (s *Scan) hasChecks() bool {
 	return false
 }
 
-// countKeys is Count for rows that all pass: it depends on their existence alone.
+// countKeys is Count for a scan whose rows all pass. The transaction then depends only on the existence of the rows.
 func (i *rowIter) countKeys(ctx *gms.Context) (n int64, err error) {
 	i.scan.keysOnly, i.collect = true, false
 	for {

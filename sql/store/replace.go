@@ -31,9 +31,8 @@ func (s *Session) Replaces(ctx *gms.Context, n *plan.InsertInto) {
 	}
 }
 
-// Replaced returns what go-mysql-server's result of the session's last statement lacks, if that
-// statement is a REPLACE: the number of further deleted rows, and the generated number, 0 if there is
-// none.
+// Replaced returns two numbers that go-mysql-server's result of a REPLACE lacks: of further deleted rows, and the
+// generated number, 0 if none. Both are 0 if the session's last statement is not a REPLACE.
 func (s *Session) Replaced() (deleted, id uint64) {
 	if r := s.change.replacing; r != nil {
 		return r.extra, r.id

@@ -33,12 +33,11 @@ type Scan struct {
 	// Passes, if it is not nil, decides which rows are returned. Rows that do not pass are not
 	// locked by FOR UPDATE.
 	Passes func(*gms.Context, gms.Row) (bool, error)
-	// Stored, if it is not nil, tells of a row in its stored form whether it passes.
+	// Stored, if it is not nil, decides by a row's stored form whether the row passes.
 	Stored func(*row.View) Verdict
 	// Whole is set if the caller reads all rows.
 	Whole bool
-	// Skip is the number of rows that are left out at the beginning. It is not used together with
-	// Passes.
+	// Skip is the number of rows to skip at the beginning. It is not used together with Passes.
 	Skip int64
 	// Changes is set if the caller is about to change the rows that it reads.
 	Changes bool
@@ -47,7 +46,7 @@ type Scan struct {
 // A Verdict says whether a row passes, as far as its stored form tells.
 type Verdict int8
 
-// The verdicts. Passes decides of a row of which Maybe is said.
+// The verdicts. If the verdict is Maybe, Scan.Passes decides.
 const (
 	Maybe Verdict = iota
 	No
@@ -82,8 +81,8 @@ type rowIter struct {
 	acc  Access
 	cur  cursor
 	at   int // index of the range to scan next
-	// points are the rows of the next ranges, whose keys have been looked up together; nil for a key
-	// without one. together is the number of keys to look up next.
+	// points are the addresses of the rows of the next ranges, which are single keys that have been looked up together;
+	// nil for a key without a row. together is the number of keys to look up next.
 	points   []region.Ptr
 	together int
 	write    bool
@@ -94,19 +93,19 @@ type rowIter struct {
 	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
 	rows   int   // number of rows returned
-	skip   int64 // number of rows still to be left out
+	skip   int64 // number of rows still to be skipped
 	// found are the collected rows that are still to be returned. All are collected before the first
 	// is returned, because a statement that changes the table must not read its own changes.
 	found   []region.Ptr
 	collect bool
 	// ahead is the number of the next rows, of found, points or batch, that are being read ahead.
 	ahead int
-	// batch are the next rows of the cursor, if all are read, in batchRoom.
+	// batch are the next rows of the cursor if the caller reads all rows. Its memory is batchRoom.
 	batch, batchRoom []region.Ptr
 	// room is memory for rows in their stored form; view is the present one.
 	room []byte
 	view row.View
-	once bool // each row is looked at once
+	once bool // the caller is done with a row's stored form before it asks for the next row
 }
 
 // PartsMax is the number of rows of a scan of which only the needed columns enter the read
@@ -179,7 +178,8 @@ func (i *rowIter) next(ctx *gms.Context) (gms.Row, error) {
 	return row, i.s.holdRead(i.tr)
 }
 
-// begin does what comes before the first row.
+// begin waits for the transaction's turn, collects rows and skips rows, as far as the scan needs this before its first
+// row.
 func (i *rowIter) begin(ctx *gms.Context) error {
 	if i.inTurn {
 		i.inTurn = false
@@ -375,8 +375,8 @@ func (i *rowIter) point(ctx *gms.Context, r *KeyRange) (region.Ptr, bool, error)
 	return p, ok, nil
 }
 
-// nextPoints returns the next range, which is of a single key, and those after it to look up
-// together with it.
+// nextPoints returns the next range, which is of a single key, and those ranges after it whose keys to look up together
+// with that key.
 func (i *rowIter) nextPoints() []KeyRange {
 	next := i.scan.Ranges[i.at:]
 	n := 1

@@ -122,8 +122,8 @@ func (s *Session) open(tr *Transaction) {
 	}
 }
 
-// noteConflict sets InVain to the beginning of tr if tr has ended with a conflict, and is the first to
-// do so since the last commit.
+// noteConflict sets InVain to the time at which tr was opened, if tr is the first transaction since the last commit to
+// end with a conflict.
 func (s *Session) noteConflict(tr *Transaction, err error) {
 	if s.InVain.IsZero() && myerr.IsConflict(err) {
 		s.InVain = tr.opened
@@ -272,10 +272,9 @@ func (s *Session) Within(ctx context.Context) {
 // statement.
 func (s *Session) Validate() error { return s.validate((*txn.Tx).Validate) }
 
-// ValidateRecent is Validate for a statement that has succeeded, and of which nothing else is
-// shown: it checks what the statement has read, and all earlier reads only now and then (see
-// txn.Tx.ValidateRecent). A transaction of many changes would otherwise take time in proportion to
-// the square of their number.
+// ValidateRecent is Validate for a statement of which the client is told only that it has succeeded: it checks what the
+// statement has read, and all earlier reads only now and then (see txn.Tx.ValidateRecent). A transaction of many
+// changes would otherwise take time in proportion to the square of their number.
 func (s *Session) ValidateRecent() error { return s.validate((*txn.Tx).ValidateRecent) }
 
 func (s *Session) validate(check func(*txn.Tx) error) error {

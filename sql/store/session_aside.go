@@ -12,10 +12,9 @@ type shelf struct {
 	ignores bool         // see gms.Session.GetIgnoreAutoCommit
 }
 
-// SetAside makes the next statement run in a transaction of its own, beside the one that the client
-// has open: the statement shows definitions, and the client's transaction is not to conflict with
-// changes of all definitions that were shown. TakeBack must follow. A transaction that has itself
-// changed definitions must see them, and is not set aside.
+// SetAside makes the next statement, which shows definitions, run in a transaction of its own beside the client's open
+// transaction. Otherwise the client's transaction would conflict with changes of all definitions that were shown.
+// TakeBack must follow. A transaction that has itself changed definitions must see them, and is not set aside.
 func (s *Session) SetAside() {
 	open, _ := s.baseSession.GetTransaction().(*Transaction)
 	if open != nil && (open == s.Body || s.Store.Catalog.Changed(open.Tx)) {

@@ -15,7 +15,7 @@ import (
 // A Store holds the tables of one machine, and what transactions on them share. It is
 // safe for concurrent use.
 type Store struct {
-	// Machine runs the transactions, and Catalog says what tables there are.
+	// Machine runs the transactions, and Catalog has the descriptors of tables.
 	Machine *txn.Machine
 	Catalog *catalog.Catalog
 	cfg     Config
@@ -83,7 +83,7 @@ func newInfo(ctx *gms.Context, tbl *catalog.Table) (*TableInfo, error) {
 	return info.In(zoneOf(ctx)), nil
 }
 
-// info caches the TableInfo, unless the transaction has changed the catalog.
+// info returns the TableInfo of a descriptor. It caches it, unless the transaction has changed the catalog.
 func (st *Store) info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 	st.mu.RLock()
 	info := st.mu.infos[tbl.ID]
@@ -109,8 +109,8 @@ func (st *Store) info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 	return info, nil
 }
 
-// prune removes the infos of tables that the catalog no longer caches. It runs when there
-// are twice as many as the last run has left, so that its cost per table is small.
+// prune removes the infos of tables that the catalog no longer caches. It runs when the store has twice as many infos
+// as the last run has left, so that its cost per table is small.
 func (st *Store) prune() {
 	st.mu.Lock()
 	defer st.mu.Unlock()

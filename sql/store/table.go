@@ -138,8 +138,8 @@ func (t *Table) WithProjections(_ *gms.Context, names []string) (gms.Table, erro
 // Projections implements gms.ProjectedTable.
 func (t *Table) Projections() []string { return t.projection }
 
-// join makes the transaction depend on the table's descriptor: it must still be the one that the
-// statement was planned with, or one that the statement itself has made of it.
+// join makes the transaction depend on the table's descriptor. The statement must have been planned with this
+// descriptor; since then only the statement itself may have changed it.
 func (t *Table) join(ctx *gms.Context, tr *Transaction) error {
 	if err := t.refresh(ctx); err != nil {
 		return err

@@ -50,9 +50,8 @@ type Transaction struct {
 	// moved maps the rows that the transaction has moved to their new addresses, and the
 	// deleted ones to nil.
 	moved map[region.Ptr]region.Ptr
-	// turns are the turns that the transaction holds, and waitsFor is the one that it waits
-	// for, both guarded by the engine's Turns; takesTurns is set once it has held or awaited
-	// any.
+	// turns are the turns that the transaction holds, and waitsFor is the turn that it waits for; Store.Turns guards
+	// both. takesTurns is set once the transaction has held or awaited a turn.
 	turns      []*turn
 	waitsFor   *turn
 	takesTurns bool

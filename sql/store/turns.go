@@ -12,10 +12,9 @@ import (
 )
 
 // Turns let transactions of one machine that are about to change the same row wait for
-// each other, so that the second does not run only to abort. They guarantee nothing: a
-// turn is not a lock; a transaction that has waited long enough, or would deadlock, continues
-// without it; and commits decide which transactions conflict, as between machines. Only
-// transactions that a client has opened take turns; single statements are over sooner than
+// each other, so that the second does not run in vain. They guarantee nothing: a turn is not a lock; a transaction that
+// has waited long enough, or would deadlock, continues without it; and commits decide which transactions conflict, as
+// between machines. Only transactions that a client has opened take turns; single statements are over sooner than
 // waiting would pay.
 //
 // A turn belongs to what a statement looks up: a key of an index, or the first parts of one.
@@ -50,8 +49,7 @@ type waiter struct {
 // that is thinking holds others up no longer than this.
 const turnPatience = 200 * time.Millisecond
 
-// TurnsMax bounds the turns of one transaction: one that changes more rows would hold up
-// too many others.
+// TurnsMax bounds the turns of one transaction: a transaction that changes more rows would hold up too many others.
 const TurnsMax = 1000
 
 // newTurns returns Turns with this many lines; 0: one for each processor of the computer.
