@@ -39,7 +39,7 @@ type Config struct {
 	// DrainTimeout is how long closing waits for running statements before it
 	// cancels them. 5 s by default.
 	DrainTimeout time.Duration
-	// lastRequestTime is another one in tests.
+	// lastRequestTime is the constant of this name, except in tests.
 	lastRequestTime time.Duration
 
 	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.

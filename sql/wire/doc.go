@@ -27,8 +27,8 @@
 //
 // A statement that the storage has compiled skips go-mysql-server (compiled.go),
 // between the same brackets, with the same counters and place in the process
-// list. A prepared statement finds its compiled form without its text. The connection keeps what each
-// statement needs anew: the buffer of its result, and what its context is made from.
+// list. A prepared statement finds its compiled form without its text. A connection keeps two things for its next
+// statement: the buffer of the result, and the context from which it makes the statement's own.
 //
 // go-mysql-server runs one statement of a connection at a time; a connection's
 // state here is used by that goroutine alone. Server is safe for concurrent use.

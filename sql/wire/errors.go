@@ -21,9 +21,9 @@ func clientErrorOf(st statement, current string, err error) error {
 	return myerr.In(ast, current, err)
 }
 
-// conflictOf returns the error for a statement that is not tried again after a conflict. 1213 says that the
-// transaction has ended, which one beside the statement has not: a client that began again would
-// commit it.
+// conflictOf returns the error for a statement that is not tried again after a conflict. Error 1213 says that the
+// client's transaction has ended. If the statement ran beside an open transaction, it gets another error: the open
+// transaction goes on, and a client that began another would commit it.
 func conflictOf(st statement, state *connState, err error) error {
 	if st.aside && state.session.InTransaction() {
 		return myerr.LockWaitTimeout.New()

@@ -58,8 +58,8 @@ func (w *watch) start() {
 	}
 }
 
-// ring checks the connections, and sets the timer again while statements run. A statement that it does not see has
-// begun after rings was cleared, and sets the timer itself.
+// ring checks the connections, and sets the timer again while statements run. If a statement begins too late for
+// ring to see it, rings is already false, and the statement sets the timer itself.
 func (w *watch) ring() {
 	w.rings.Store(false)
 	if w.killGone() {

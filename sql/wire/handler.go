@@ -55,7 +55,7 @@ type connState struct {
 	session Session
 	engine  gms.Session  // the session as the engine sees it
 	farm    *sql.Session // the session as the storage sees it; nil if it is not one of ours
-	// context is what the contexts of compiled statements are made from; nil before the first.
+	// context is the one from which the contexts of compiled statements are made; nil before the first.
 	context *gms.Context
 	buffer  resultBuffer
 	bound   []fast.Value    // the buffer of boundValues
@@ -248,9 +248,9 @@ func (h *handler) killing(st statement, exec func() error) error {
 	return end()
 }
 
-// killThread returns a function for the parts of KILL that the engine leaves out, to be called
-// after the engine has checked the user's rights: it refuses a thread that does not exist, and
-// ends a connection that another engine serves.
+// killThread returns a function that does those parts of KILL that the engine leaves out: it refuses a thread that does
+// not exist, and ends a connection that another engine serves. Call the function after the engine has checked the
+// user's rights.
 func (h *handler) killThread(k *sqlparser.Kill) func() error {
 	done := func() error { return nil }
 	id, err := strconv.ParseUint(sqlparser.String(k.ConnID), 10, 64)

@@ -8,13 +8,13 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// lastRequestTime is how long a connection that ends with the server waits for a request that was on its
-// way. Clients that send one after the other are told then that the last one was not executed; without an answer
-// they could not know. Others find the connection closed before they send the next one.
+// lastRequestTime is how long a connection waits, when the server closes, for a request that was on its way. A client
+// that sends requests one after the other learns from the answer that its last request was not executed. Other clients
+// find the connection closed before they send their next request.
 const lastRequestTime = 100 * time.Millisecond
 
-// leave is stopReading for a server that closes. Called again it does nothing, because the connection may be
-// waiting for a request then: Close drains connections, and so does Serve, which it ends.
+// leave is stopReading for a server that closes. Both Close and the Serve that Close ends call it. The second call does
+// nothing, because the connection may be waiting for its last request by then.
 func (c *conn) leave() {
 	c.deadline.Lock()
 	wasLeaving := c.deadline.leaving
@@ -33,9 +33,10 @@ func (c *conn) isLeaving(err error) bool {
 	return c.deadline.leaving && errors.Is(err, os.ErrDeadlineExceeded) && c.isIn && c.source != nil && !c.sendsFile
 }
 
-// answerLast waits for a request that was on its way, or the rest of one, of which begun has been read, and answers it with
-// error 1053. All of it is read first, because closing a connection with bytes that were not read takes the answer away from
-// the client. Requests that have no answer may come before it: the client sends the next one without waiting.
+// answerLast waits for a request that was on its way, and answers it with error 1053. begun is the part of the request
+// that has been read. answerLast reads the rest before it answers: closing a connection with unread bytes takes the
+// answer away from the client. It skips requests that have no answer, because the client sends another one after these
+// without waiting.
 func (c *conn) answerLast(begun []byte) {
 	c.deadline.Lock()
 	_ = c.Conn.SetReadDeadline(c.mux.cfg.Clock.Now().Add(c.mux.cfg.lastRequestTime))

@@ -122,7 +122,8 @@ func (m *packetMeter) end() {
 	m.request = 0
 }
 
-// isAnswered reports whether a server answers the latest request, which is complete. An empty one is an error.
+// isAnswered reports whether a server answers the latest request, which is complete. The answer to an empty request is
+// an error.
 func (m *packetMeter) isAnswered() bool {
 	if m.seen == 0 {
 		return true

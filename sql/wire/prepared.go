@@ -190,8 +190,8 @@ func (s *connState) forgetPrepared(id uint32) {
 }
 
 // ComStmtExecute runs a prepared statement. If the client opens a cursor, the protocol library keeps the
-// result, and runs the connection's next requests while callback waits or returns: so the result then has
-// its own memory, and callback is the last to be called.
+// result, and runs the connection's next requests before callback returns. So the result is then a copy with memory of
+// its own, and ComStmtExecute does nothing after callback.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
 	state, accepted := stateOf(c), connOf(c)
 	opensCursor := accepted != nil && accepted.meter.opensCursor()
@@ -258,8 +258,8 @@ func (h *handler) execute(ctx context.Context, c *mysql.Conn, prepare *mysql.Pre
 	return res, nil
 }
 
-// boundValues returns the values bound to the parameters of a prepared statement, which are valid until the
-// connection's next one; false if one is none that statements have as literals.
+// boundValues returns the values bound to the parameters of a prepared statement. They are valid until the connection's
+// next statement. It returns false if a value is of a kind that no literal has.
 func (s *connState) boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
 	s.bound = slices.Grow(s.bound[:0], len(vars))
 	s.bound = s.bound[:len(vars)]

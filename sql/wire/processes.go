@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A processList has what each connection does: SHOW PROCESSLIST reads it, and KILL ends statements by it.
-// go-mysql-server's own list has one lock for all connections, and four maps that each statement changes.
-// This one does not count the partitions of tables that a statement has read, since tables here have one.
+// A processList records what each connection does: SHOW PROCESSLIST reads it, and KILL ends statements by it.
+// go-mysql-server's own list has one lock for all connections, and four maps that each statement changes. A processList
+// does not count the partitions that a statement has read, since each table has one.
 //
 // A processList is safe for concurrent use.
 type processList struct {
@@ -73,7 +73,7 @@ func (l *processList) ConnectionReady(s gms.Session) {
 	defer p.Unlock()
 	p.shown = gms.Process{
 		Connection: s.ID(), Command: gms.ProcessCommandSleep, Host: s.Client().Address, User: s.Client().User, StartedAt: l.clock.Now(), Database: s.GetCurrentDatabase(),
-		Kill: p.shown.Kill, // to change the database is an operation
+		Kill: p.shown.Kill, // kept, because a change of the current database is an operation, too
 	}
 }
 
@@ -114,7 +114,7 @@ func (l *processList) BeginQuery(ctx *gms.Context, query string) (*gms.Context, 
 	return begun, nil
 }
 
-// begin notes that a connection begins a statement, and has KILL end ctx, which it changes.
+// begin notes that a connection begins a statement. It changes ctx to one that KILL ends.
 func (l *processList) begin(ctx *gms.Context, query string, now time.Time) error {
 	p := l.find(ctx.Session.ID())
 	if p == nil {
@@ -154,7 +154,8 @@ func (p *process) end(ctx *gms.Context, now time.Time) {
 	cancel()
 }
 
-// BeginOperation implements gms.ProcessList, for what is no statement and can be killed, such as to prepare one.
+// BeginOperation implements gms.ProcessList. An operation is no statement, but can be killed, too: the preparing of a
+// statement is one.
 func (l *processList) BeginOperation(ctx *gms.Context) (*gms.Context, error) {
 	if ctx.IsInterpreted() {
 		return ctx, nil

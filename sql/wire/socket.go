@@ -25,14 +25,14 @@ import (
 //     thread keeps one of the few places to run goroutines (GOMAXPROCS) until Go's monitor takes it
 //     away, which is no good if other clients have use for it.
 //
-// A socket begins to wait alone once its client has sent aloneAfter requests while no other did, and
-// waits in the shared way again as soon as another one does, the client pauses, or a deadline is set.
+// A socket begins to wait alone once its client has sent aloneAfter requests while no other client has sent any. It
+// waits in the shared way again as soon as another client sends a request, its own client pauses, or a deadline is set.
 //
 // Read, Write and CloseWrite are for the goroutine that serves the connection; the other methods are
 // for all.
 type socket struct {
 	id uint32
-	// latest is the id of the socket that has read a request last, of all the server's.
+	// latest is the id of the server's socket that has read a request last.
 	latest        *atomic.Uint32
 	local, remote net.Addr
 
@@ -43,7 +43,7 @@ type socket struct {
 
 	// Used by the serving goroutine.
 	sequence int // reads since another socket read a request
-	needed   int // after so many the socket waits alone
+	needed   int // the number of such reads after which the socket waits alone
 
 	mu struct {
 		lockrank.Mutex[lockrank.Socket] // held while shared and alone change
@@ -60,11 +60,11 @@ type streamConn interface {
 }
 
 const (
-	// aloneAfter makes a change of the way cheap beside the requests between changes: two changes take
-	// as long as a few requests.
+	// aloneAfter is the least number of requests before a socket waits alone. Changing the way and back takes as long
+	// as a few requests, which is little beside that many.
 	aloneAfter = 16
-	// A client that pauses has to send twice as many requests before the next change, up to
-	// aloneAfterMost, unless it has sent aloneWorth times as many as it had to before this one.
+	// After a pause, a client has to send twice as many requests as before until its socket waits alone again, up to
+	// aloneAfterMost. But if it has sent aloneWorth times as many as it had to, it has to send only aloneAfter.
 	aloneAfterMost = 1 << 16
 	aloneWorth     = 1
 	// alonePatience is how long a socket waits alone for one request. A client on the same computer, or
@@ -125,8 +125,8 @@ func (s *socket) readAlone(file *os.File, p []byte) (int, error) {
 	return n, closedError(err)
 }
 
-// nextNeeded returns after how many requests a socket waits alone again, whose client has paused after it
-// has sent a number of requests.
+// nextNeeded returns the number of requests after which a socket waits alone again once its client has paused. needed
+// was that number before the pause, and sent is how many requests the client has sent.
 func nextNeeded(needed, sent int) int {
 	if sent >= aloneWorth*needed {
 		return aloneAfter
@@ -170,8 +170,8 @@ func (s *socket) enter() {
 	s.shared.Store(nil)
 }
 
-// blockingFile returns another descriptor of a connection, in blocking mode; so is the connection from
-// then on. The caller must close the connection: that takes it away from the poller.
+// blockingFile returns another descriptor of a connection. From then on both are in blocking mode. The caller must
+// close the connection, which takes it away from the poller.
 func blockingFile(c syscall.Conn) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
