@@ -14,8 +14,8 @@ import (
 
 // This file checks numbers, times and strings that statements assign to a column. In an UPDATE,
 // and for times in any statement, go-mysql-server silently brings values into the column's range
-// and takes an empty string for 0, which MySQL does only with IGNORE; and go-mysql-server's
-// errors name neither column nor row. MySQL also keeps the spaces at the end of a CHAR.
+// and takes an empty string for 0; MySQL does so only with IGNORE. The errors of go-mysql-server name neither column
+// nor row. MySQL also drops the spaces at the end of a CHAR.
 
 var (
 	_ gms.Expression = (*assigned)(nil)
@@ -56,8 +56,8 @@ func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expres
 	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column, assign: assign})
 }
 
-// defaultOf returns the default of a column, to which ON DUPLICATE KEY UPDATE sets it; nil if it does
-// not. go-mysql-server has put the default into the plan of an UPDATE by itself.
+// defaultOf returns the default of a column, if ON DUPLICATE KEY UPDATE sets the column to DEFAULT; otherwise nil. For
+// an UPDATE, go-mysql-server itself puts the default into the plan.
 func defaultOf(ctx *gms.Context, n gms.Node, column *expression.GetField, value gms.Expression) gms.Expression {
 	insert, ok := n.(*plan.InsertInto)
 	if !ok {

@@ -7,9 +7,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// This file cuts texts that are longer than their column, which IGNORE allows. go-mysql-server cuts
-// bytes in place of characters, panics if the value is no text, and in an UPDATE keeps what the column
-// had.
+// This file cuts texts that are longer than their column, in statements with IGNORE. go-mysql-server cuts bytes in
+// place of characters, panics if the value is no text, and in an UPDATE keeps the old value.
 
 // isCut reports whether IGNORE cuts values of a type.
 func isCut(t gms.Type) bool { return types.IsText(t) }

@@ -173,8 +173,7 @@ func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 	return u.carried(&u.ofOutside, x)
 }
 
-// isOfRow reports whether a subquery, or what it is compared with, names the updated or the
-// inserted row.
+// isOfRow reports whether an expression that has a subquery names the updated or the inserted row.
 func (u *upsert) isOfRow(x sqlparser.Expr) bool {
 	values, own, reads := false, false, false
 	into := u.insert.Table.Name.String()
