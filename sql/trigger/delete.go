@@ -11,8 +11,8 @@ import (
 
 var _ gms.ExecBuilderNode = (*separated)(nil)
 
-// deleteTriggers adds the triggers of the tables that a DELETE deletes from, each to its table. If it
-// deletes from a join, the rows of each table are separated from those of the others.
+// deleteTriggers adds the triggers of each table that a DELETE deletes from to that table. If the DELETE is from a
+// join, it also puts a separated above the join.
 func (p *planner) deleteTriggers(ctx *gms.Context, n *plan.DeleteFrom) (gms.Node, transform.TreeIdentity, error) {
 	targets, names := slices.Clone(n.GetDeleteTargets()), make(map[string]*plan.ResolvedTable)
 	isJoin := n.HasExplicitTargets()
@@ -61,8 +61,9 @@ func nameIn(target gms.Node, table gms.Table) string {
 	return name
 }
 
-// A separated is the source of a DELETE from a join. Its rows have a row of one of the tables to
-// delete from, each row once; the other columns are NULL. So they count what is deleted.
+// A separated is the source of a DELETE from a join. Each of its rows has a row of one of the tables to delete from,
+// and NULL in all other columns; no row of a table comes twice. So the number of its rows is the number of deleted
+// rows.
 type separated struct {
 	plan.UnaryNode
 	names map[string]*plan.ResolvedTable // the tables to delete from, by their names in the join

@@ -19,8 +19,8 @@
 //   - triggers of an INSERT are around its source, and around the INSERT; if they depend on the rows that
 //     exist (ON DUPLICATE KEY UPDATE, REPLACE), the table's editor runs them as it writes each row
 //     (firing.go), and so do the triggers of a DELETE (delete.go);
-//   - those of an UPDATE run where its rows pass (update.go, updaterows.go);
-//   - the rows of a join are those of one table after the other, each once (joined.go);
+//   - those of an UPDATE run as its rows pass (update.go, updaterows.go);
+//   - a join gives the rows of one table after the other, each row once (joined.go);
 //   - generated columns are computed again after the BEFORE triggers (regenerate.go).
 //
 // go-mysql-server still runs the bodies of the triggers.

@@ -26,7 +26,7 @@ type firingTable struct {
 	gms.InsertableTable
 	a    *analyzer.Analyzer
 	node gms.Node
-	// isJoined is set for a DELETE from a join, whose rows may lack one of this table.
+	// isJoined is set for a DELETE from a join, whose rows may have no row of this table.
 	isJoined bool
 	// inserted, updated and deleted are the triggers that run after these events; before are
 	// the BEFORE triggers of the UPDATE or DELETE that the statement may turn into.
@@ -105,7 +105,7 @@ type firingDeleter struct {
 	t *firingTable
 }
 
-// Delete implements gms.RowDeleter. A row of a join that is all NULL is one of another table.
+// Delete implements gms.RowDeleter. If a row of a join is all NULL, it stands for a row of another table.
 func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
 	if f.t.isJoined && !slices.ContainsFunc(row, func(v any) bool { return v != nil }) {
 		return nil

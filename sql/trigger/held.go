@@ -7,8 +7,8 @@ import (
 
 var _ compat.Memory = (*held)(nil)
 
-// A held counts the memory that one UPDATE or DELETE of a join holds. A trigger may run many of them
-// within a statement, so each gives its memory back when it is over.
+// A held counts the memory that one UPDATE or DELETE of a join holds. A trigger may run many such statements within a
+// client's statement, so each gives its memory back when it is over.
 type held struct {
 	*store.Holding
 	bytes int64

@@ -69,8 +69,8 @@ func newRowsOf(ctx *gms.Context, rows gms.RowIter, tables []section) *rowsOf {
 	return r
 }
 
-// Next returns a row of the join, or of its rows before and after a change, and the number of the
-// table that it is for.
+// Next returns a row of the join, and the number of the table that it is returned for. A row of an UPDATE's join has
+// all columns twice: before and after the change.
 func (r *rowsOf) Next(ctx *gms.Context) (table int, row gms.Row, err error) {
 	for r.at == 0 {
 		row, err := r.rows.Next(ctx)
@@ -95,8 +95,8 @@ func (r *rowsOf) Next(ctx *gms.Context) (table int, row gms.Row, err error) {
 	return 0, nil, io.EOF
 }
 
-// keep keeps a row for the tables whose row it has first, and reports whether it is one for the first
-// table.
+// keep keeps a row of the join for each table, except the first, whose row in it is new. It reports whether the row of
+// the first table is new.
 func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isFirst bool, err error) {
 	isKept := false
 	for i := range r.tables {

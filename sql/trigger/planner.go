@@ -58,8 +58,8 @@ func (p *planner) of(ctx *gms.Context, table *plan.ResolvedTable, event plan.Tri
 	return out, err
 }
 
-// find returns the triggers of a table for an event. One whose text cannot be understood any more
-// belongs to no table.
+// find returns the triggers of a table for an event. A trigger whose text cannot be understood any more belongs to no
+// table.
 func (p *planner) find(ctx *gms.Context, table *plan.ResolvedTable, event plan.TriggerEvent) (all []*plan.CreateTrigger, err error) {
 	db, err := p.a.Catalog.Database(ctx, table.SqlDatabase.Name())
 	if err != nil {
@@ -158,8 +158,8 @@ func (p *planner) body(ctx *gms.Context, t *plan.CreateTrigger) (gms.Node, error
 	return body, nil
 }
 
-// refuse returns an error if a trigger cannot run: it changes a table that a statement which runs it
-// uses, or calls a procedure that cannot be planned.
+// refuse returns an error if a trigger cannot run: it changes a table that is used by a statement which
+// runs the trigger, or it calls a procedure that cannot be planned.
 func (p *planner) refuse(ctx *gms.Context, t *plan.CreateTrigger) (err error) {
 	used := make(map[tableName]bool)
 	for _, n := range append([]gms.Node{p.statement}, p.scope.MemoNodes()...) {

@@ -11,7 +11,7 @@ import (
 )
 
 // This file finds out which tables a statement changes and uses. go-mysql-server goes by names: it
-// takes the table of a subquery, or of another database, for one of the same name that is changed.
+// mistakes the table of a subquery, or of another database, for a table of the same name that is changed.
 
 // A tableName is the name of a table, with its database, in small letters.
 type tableName struct{ db, table string }
@@ -66,7 +66,7 @@ func sourceOf(n gms.Node) *plan.UpdateSource {
 	return nil
 }
 
-// assignedTables returns the names that the tables have which an UPDATE assigns values to.
+// assignedTables returns the names of the tables to whose columns an UPDATE assigns values.
 func assignedTables(source *plan.UpdateSource) (names []string) {
 	for _, e := range source.UpdateExprs.AllExpressions() {
 		if set, ok := e.(*expression.SetField); ok {

@@ -55,7 +55,7 @@ func addTriggers(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan
 }
 
 // ofOwnTables makes the UPDATE of a join change the tables that it names. go-mysql-server takes the
-// last table of a name, which may be that of another database or of a subquery.
+// last table with a name, which may be in another database or in a subquery.
 func ofOwnTables(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		n, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -105,8 +105,8 @@ func (p *planner) insertTriggers(ctx *gms.Context, n *plan.InsertInto) (gms.Node
 	return node, transform.TreeIdentity(!all.any()), err
 }
 
-// existingTriggers adds to a REPLACE, or an INSERT with ON DUPLICATE KEY UPDATE, the triggers of the
-// rows that are there already, and the AFTER INSERT triggers of those that are not.
+// existingTriggers adds two kinds of triggers to a REPLACE, or an INSERT with ON DUPLICATE KEY UPDATE: those that run
+// if a row exists already, and the AFTER INSERT triggers, which run if it does not.
 func (p *planner) existingTriggers(ctx *gms.Context, n *plan.InsertInto, target *plan.ResolvedTable, inserted *fired) (gms.Node, transform.TreeIdentity, error) {
 	event := plan.UpdateTrigger
 	if n.IsReplace {
@@ -140,8 +140,8 @@ func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node
 	return n, nil
 }
 
-// Source returns the node that has the rows of a statement before triggers and we have seen them; n
-// itself if there are none.
+// Source returns the node that produces a statement's rows, below triggers and the nodes of this package. It returns n
+// if n is none of these.
 func Source(n gms.Node) gms.Node {
 	for {
 		switch x := n.(type) {

@@ -19,9 +19,10 @@ var (
 	_ gms.UpdatableTable  = (*updates)(nil)
 )
 
-// An updates is between an UPDATE and its rows, if the UPDATE is of a join or has triggers. As a node
-// it changes each row of each table once, and runs the triggers around that; a row that stays as it
-// is has triggers, too, but no UPDATE. As a table it executes the UPDATE of a row of the join.
+// An updates is between an UPDATE and its rows, if the UPDATE is of a join or has triggers. It is both a node and a
+// table. The node returns each row of each table once, with its change, and runs the BEFORE triggers; it also runs the
+// AFTER triggers of a row that stays as it is, because nobody updates that row. The table's updater makes the changes
+// in a row of the join, and runs the AFTER triggers.
 type updates struct {
 	plan.UnaryNode
 	// triggers are those of the tables, by the name that a table has in the join.
@@ -99,7 +100,7 @@ func (u *updates) tables(ctx *gms.Context) (all []updated, err error) {
 	return all, nil
 }
 
-// prepare prepares what is computed for each row.
+// prepare makes the regenerators and the checks that each row of the table needs.
 func (t *updated) prepare(ctx *gms.Context, node gms.Node, isJoin bool) (err error) {
 	if len(t.before) > 0 {
 		if t.again, err = ready(ctx, regenerators(t.columns, node)); err != nil {
@@ -113,8 +114,8 @@ func (t *updated) prepare(ctx *gms.Context, node gms.Node, isJoin bool) (err err
 	return err
 }
 
-// assignedColumns returns the numbers of the columns that an UPDATE of a join assigns values to, of the
-// table with a name in the join. It computes others as a consequence.
+// assignedColumns returns the numbers of the columns to which an UPDATE of a join itself assigns values, in the table
+// that has a name in the join. The UPDATE computes other columns as a consequence.
 func assignedColumns(source *plan.UpdateSource, name string, columns gms.Schema) (all []int) {
 	for _, e := range source.UpdateExprs.ExplicitUpdateExprs() {
 		set, ok := e.(*expression.SetField)
@@ -128,8 +129,8 @@ func assignedColumns(source *plan.UpdateSource, name string, columns gms.Schema)
 	return all
 }
 
-// withAssigned returns a changed row of a join; the old one if the columns stay as they are that the
-// UPDATE assigns values to. Then the others stay, too, such as the time of the last change.
+// withAssigned returns changed, a row of a join after the UPDATE. It returns old if all columns to which the
+// UPDATE assigns values are the same: then the other columns, such as the time of the last change, stay as well.
 func (t *updated) withAssigned(ctx *gms.Context, old, changed gms.Row) (gms.Row, error) {
 	for _, at := range t.assigned {
 		differs, err := t.columns[at].Type.Compare(ctx, old[at], changed[at])
@@ -232,7 +233,7 @@ func (u *updatesUpdater) each(f func(gms.RowUpdater) error) error {
 	return err
 }
 
-// Update implements gms.RowUpdater. The table is the one whose part of the row changes.
+// Update implements gms.RowUpdater. It updates the tables whose part of the row has changed.
 func (u *updatesUpdater) Update(ctx *gms.Context, old, row gms.Row) error {
 	if u.err != nil {
 		return u.err

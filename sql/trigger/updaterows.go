@@ -54,12 +54,12 @@ type updatesIter struct {
 	joined *rowsOf // nil if it is no join
 	tables []updated
 	width  int
-	// rows are those of tables that the join has several times, as they are by now.
+	// rows are the present rows, by their former values, of the tables that the join has under several names.
 	rows map[tableName]map[uint64]gms.Row
 }
 
-// Next implements gms.RowIter. It runs the triggers before the change; and after it, if nothing
-// changes. The other tables of the join stay as they are.
+// Next implements gms.RowIter. It runs the BEFORE triggers and, if the row does not change, the AFTER triggers. Columns
+// of the join's other tables do not change.
 func (i *updatesIter) Next(ctx *gms.Context) (gms.Row, error) {
 	row, at, err := gms.Row(nil), 0, error(nil)
 	if i.joined != nil {
@@ -89,7 +89,7 @@ func (i *updatesIter) Close(ctx *gms.Context) error {
 	return i.RowIter.Close(ctx)
 }
 
-// change returns a row as it is, and as the UPDATE and its triggers make it.
+// change returns two rows: the present row of a table, and that row as the UPDATE and its BEFORE triggers make it.
 func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row) (_, _ gms.Row, err error) {
 	known, isRepeated := i.rows[t.name]
 	key := uint64(0)
@@ -97,8 +97,8 @@ func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row)
 		if key, err = compat.NewRowSet(nil, t.columns).Key(ctx, old); err != nil {
 			return nil, nil, err
 		}
-		if by, ok := known[key]; ok {
-			if old, changed, err = t.onto(ctx, by, old, changed); err != nil {
+		if present, ok := known[key]; ok {
+			if old, changed, err = t.onto(ctx, present, old, changed); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -130,8 +130,8 @@ func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row)
 	return old, changed, err
 }
 
-// onto returns a row that another name of the table has changed already, and what the change of old
-// makes of it.
+// onto returns row, which the UPDATE has changed already under another name of the table, and row with the columns that
+// differ between old and changed.
 func (t *updated) onto(ctx *gms.Context, row, old, changed gms.Row) (_, _ gms.Row, err error) {
 	out := row.Copy()
 	for at, c := range t.columns {
