@@ -79,7 +79,7 @@ func otherTables(d *sqlparser.DDL) (others []otherTable) {
 	return others
 }
 
-// An authorizer checks what go-mysql-server's does, and also the other tables of definitions.
+// An authorizer is go-mysql-server's handler, which also checks the privileges on the other tables of definitions.
 type authorizer struct{ gms.AuthorizationHandler }
 
 // Authorizer returns a handler that authorizes as h does, and also checks the privileges on other
