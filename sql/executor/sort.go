@@ -19,9 +19,9 @@ type weighedType struct {
 
 // Compare implements gms.Type.
 func (t weighedType) Compare(ctx context.Context, a, b any) (int, error) {
-	x, ok := a.(string)
-	y, too := b.(string)
-	if ok && too {
+	x, isTextA := a.(string)
+	y, isTextB := b.(string)
+	if isTextA && isTextB {
 		if order, ok := t.weights.Compare(x, y); ok {
 			return order, nil
 		}
