@@ -34,8 +34,8 @@ func Of(err error) *mysql.SQLError {
 
 // refine gives an error the number, the SQLSTATE and the text that MySQL has for it.
 func refine(e *mysql.SQLError) *mysql.SQLError {
-	if said := restored(e.Message); said != nil {
-		e = said
+	if inner := restored(e.Message); inner != nil {
+		e = inner
 	}
 	if strings.HasSuffix(e.Message, context.Canceled.Error()) {
 		return QueryInterrupted.New()
