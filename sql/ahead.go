@@ -29,7 +29,7 @@ func (s *Session) noteAhead(n gms.Node, a lookAhead) {
 	s.running.ahead[n] = a
 }
 
-// takeAhead returns what noteAhead has noted for a node, and forgets it; nil if there is nothing.
+// takeAhead removes and returns the lookAhead that noteAhead has noted for a node. It returns nil if there is none.
 func (s *Session) takeAhead(n gms.Node) lookAhead {
 	if len(s.running.ahead) == 0 || !store.CanNote(n) {
 		return nil

@@ -155,7 +155,8 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	return change.Whole(s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})), nil
 }
 
-// createFilled creates the table of a CREATE TABLE ... SELECT and fills it; nil for copies of other kinds.
+// createFilled executes CREATE TABLE ... SELECT: it creates the table and fills it. For copies of other kinds it
+// returns nil.
 func (b *builder) createFilled(ctx *gms.Context, n *plan.TableCopier, row gms.Row) (gms.RowIter, error) {
 	create, ok := n.Destination.(*plan.CreateTable)
 	if !ok {
@@ -295,8 +296,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	return nil
 }
 
-// preparable refuses PREPARE of statements whose bodies are kept as they are written: go-mysql-server
-// takes the text of EXECUTE for theirs.
+// preparable refuses PREPARE of statements whose bodies are stored as text: go-mysql-server would take the text of
+// EXECUTE for the text of the body.
 func preparable(ctx *gms.Context, n *plan.PrepareQuery) error {
 	switch n.Child.(type) {
 	case *plan.CreateProcedure, *plan.CreateView, *plan.CreateTrigger, *plan.CreateEvent, *plan.AlterEvent:
@@ -315,8 +316,8 @@ func (b *builder) kept(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (g
 	return &store.WantedIter{RowIter: rows}, nil
 }
 
-// fill fills the hash table of a join that may not read its right side to the end, because one row is enough:
-// go-mysql-server keeps what has been read to the end only.
+// fill fills the hash table of a join that decides a row of its left side by the first match. Such a join may not read
+// its right side to the end, and go-mysql-server keeps the table only if it was read to the end.
 func (b *builder) fill(ctx *gms.Context, s *Session, h *plan.HashLookup, row gms.Row) error {
 	if h.Lookup != nil || !h.JoinType.IsPartial() {
 		return nil

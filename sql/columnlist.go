@@ -15,8 +15,8 @@ import (
 
 // This file reads information_schema.columns. go-mysql-server resolves the defaults of the columns
 // of all tables while it plans, and then makes a row of each, although programs ask for one table.
-// Here the table has no columns of others until it is read, and then only those whose database and
-// table the statement's conditions may accept.
+// While go-mysql-server plans, our table has the columns of one small table only. When it is read, it makes rows of only
+// those tables whose database and name the statement's conditions may accept.
 
 // An infoSchema is information_schema with our table of columns.
 type infoSchema struct {
@@ -38,8 +38,8 @@ type columnsTable struct {
 	e *Engine
 }
 
-// AssignCatalog implements gms.CatalogTable. It returns a table of go-mysql-server's own type, which
-// rules of its analyzer ask for.
+// AssignCatalog implements gms.CatalogTable. It returns a table of go-mysql-server's own type, because rules of its
+// analyzer look for that type.
 func (t columnsTable) AssignCatalog(c gms.Catalog) gms.Table {
 	t.ColumnsTable.RowIter = t.e.columnRows(nil)
 	return t.ColumnsTable.AssignCatalog(planningCatalog{c})
@@ -210,7 +210,7 @@ func (s *columnList) readViews(ctx *gms.Context, db gms.Database) error {
 	return s.add(ctx, onlyViews{db, with, views}, nil)
 }
 
-// add adds the rows of a database, which has only what is to be shown.
+// add adds the rows for db, a database that has only the tables or views to be shown.
 func (s *columnList) add(ctx *gms.Context, db gms.Database, columns gms.Schema) error {
 	iter, err := information_schema.NewColumnsTable().RowIter(ctx, catalogOf{s.catalog, db}, columns)
 	if err != nil {
@@ -275,10 +275,11 @@ const (
 	shownColumnCount  = 22
 )
 
-// wantedTables are conditions, of which those about the names of databases and tables are decided.
+// wantedTables are the conditions of a statement. accepts evaluates those that depend only on the names of databases
+// and tables.
 type wantedTables []gms.Expression
 
-// accepts reports whether rows of a table may be wanted; if table is nil, of any table of the database.
+// accepts reports whether the conditions may accept rows of a table or, if table is nil, of any table of the database.
 func (w wantedTables) accepts(ctx *gms.Context, db string, table any) bool {
 	row := make(gms.Row, shownColumnCount)
 	row[shownSchemaColumn], row[shownTableColumn] = db, table
@@ -293,8 +294,8 @@ func (w wantedTables) accepts(ctx *gms.Context, db string, table any) bool {
 	return true
 }
 
-// namesOnly reports whether a condition depends on the names of a database, and of a table if
-// tables is set, alone, and can be evaluated without a warning and as often as one likes.
+// namesOnly reports whether a condition depends only on the name of the database and, if tables is set, of the table.
+// It must also be possible to evaluate the condition any number of times, and without a warning.
 func namesOnly(ctx *gms.Context, e gms.Expression, tables bool) bool {
 	switch e := e.(type) {
 	case *expression.GetField:

@@ -72,8 +72,8 @@ var mysqlDefaults = map[string]any{
 	"sql_mode":             "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
 }
 
-// haveMySQLDefaults makes SET name = DEFAULT give the variables, which all engines of a process share,
-// the values of mysqlDefaults.
+// haveMySQLDefaults makes SET name = DEFAULT set a variable to its value in mysqlDefaults. It runs once, because all
+// engines of a process share the variables.
 var haveMySQLDefaults = sync.OnceFunc(func() {
 	for name, value := range mysqlDefaults { // any order
 		if v, _, ok := gms.SystemVariables.GetGlobal(name); ok {
@@ -155,8 +155,8 @@ func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	return c
 }
 
-// NextContext returns the context for another statement of the session, which begins now. from is a context for an
-// earlier one; that costs less than NewContext does.
+// NextContext returns the context for the session's next statement, which begins now. It copies from, the context of an
+// earlier statement, which costs less than NewContext does.
 func (s *Session) NextContext(ctx context.Context, from *gms.Context, text string, now time.Time) *gms.Context {
 	c := from.WithQuery(text)
 	c.Context = ctx

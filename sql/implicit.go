@@ -47,7 +47,7 @@ func (s *Session) GetCurrentDatabase() string {
 }
 
 // spareView marks the CREATE VIEW of a view that is being read as temporary: otherwise it would
-// commit the transaction, as every definition does that is not temporary. Clients cannot create
+// commit the transaction, as every permanent definition does. Clients cannot create
 // temporary views.
 func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 	c, ok := ctx.(*gms.Context)
@@ -58,7 +58,7 @@ func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 	if !ok || s.running.view == "" {
 		return
 	}
-	if ddl, is := stmt.(*sqlparser.DDL); is && ddl.ViewSpec != nil && query == s.running.view {
+	if ddl, isDDL := stmt.(*sqlparser.DDL); isDDL && ddl.ViewSpec != nil && query == s.running.view {
 		ddl.Temporary = true
 	}
 	s.running.view = ""

@@ -36,21 +36,21 @@ func (s *Session) noteJoin(ctx *gms.Context, n *plan.JoinNode) {
 // more than the cache misses that it saves.
 func uniqueLookup(n gms.Node) (*plan.IndexedTableAccess, *store.IndexedTable) {
 	for {
-		switch of := n.(type) {
+		switch node := n.(type) {
 		case *plan.Filter:
-			n = of.Child
+			n = node.Child
 		case *plan.TableAlias:
-			n = of.Child
+			n = node.Child
 		case *plan.IndexedTableAccess:
-			if of.IsStatic() {
+			if node.IsStatic() {
 				return nil, nil
 			}
-			x, ok := of.Index().(*store.Index)
-			table, is := underlying(of.Table).(*store.IndexedTable)
-			if !ok || !is || !table.IsUnique(x) || !table.IsElsewhere(x.Key) || len(of.Expressions()) != len(x.Expressions()) {
+			x, ok := node.Index().(*store.Index)
+			table, isOurs := underlying(node.Table).(*store.IndexedTable)
+			if !ok || !isOurs || !table.IsUnique(x) || !table.IsElsewhere(x.Key) || len(node.Expressions()) != len(x.Expressions()) {
 				return nil, nil
 			}
-			return of, table
+			return node, table
 		default:
 			return nil, nil
 		}
@@ -121,8 +121,8 @@ func (a *joinAhead) lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) err
 		if err != nil || !ok || l.IsEmptyRange {
 			continue
 		}
-		if of, ok := l.Ranges.(gms.MySQLRangeCollection); ok {
-			if k, next := x.Key.Lookup(ctx, of); k == x.Key { // not k extended by the primary key
+		if found, ok := l.Ranges.(gms.MySQLRangeCollection); ok {
+			if k, next := x.Key.Lookup(ctx, found); k == x.Key { // not k extended by the primary key
 				ranges = append(ranges, next...)
 			}
 		}

@@ -166,14 +166,14 @@ func bodyWithin(stmt sqlparser.Statement, longer int) {
 }
 
 // endWithin moves the end of the body of a procedure, trigger, event or view before the end of the
-// statement: the parser counts the semicolon to it if another statement follows.
+// statement: if another statement follows, the parser counts the semicolon as part of the body.
 func endWithin(stmt sqlparser.Statement, length int) {
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.SubStatementPositionEnd > length {
 		d.SubStatementPositionEnd = length
 	}
 }
 
-// check refuses statements that planning would not survive.
+// check refuses statements that go-mysql-server cannot plan, or would plan wrongly.
 func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckNesting(query, stmt); err != nil {
 		return err
@@ -181,7 +181,7 @@ func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckBody(stmt); err != nil {
 		return err
 	}
-	compat.DropQuick(stmt) // before the check of targets, to which QUICK is one
+	compat.DropQuick(stmt) // before CheckTargets, which would take QUICK for a target
 	if err := compat.CheckTargets(stmt); err != nil {
 		return err
 	}

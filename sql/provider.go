@@ -119,9 +119,8 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 }
 
 // Function implements gms.FunctionProvider: it returns our replacements of
-// go-mysql-server's functions, and those of GET_LOCK. The engines of a process share the
-// listener's locks; go-mysql-server's functions would use the locks that each engine was
-// created with.
+// go-mysql-server's functions, and GET_LOCK and its relatives over the locks of e.gms. The engines of a process share
+// these locks with the listener; go-mysql-server's functions would use the locks that each engine was created with.
 func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) {
 	if f, ok := standIn(ctx, name); ok {
 		return f, true

@@ -17,11 +17,11 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// go-mysql-server forgets the databases of the tables that RENAME TABLE and ALTER TABLE ... RENAME name:
-// they were renamed within the current database, or were not found. Here the parser puts the databases
-// into the names of the tables, and this file renames.
+// For RENAME TABLE and ALTER TABLE ... RENAME name, go-mysql-server drops the databases of the tables' names: it looks
+// for all tables in the current database. So our parser puts each database into the name of its table, and this file
+// executes the RENAME.
 
-// betweenNames is between the names of a database and of a table. No name contains it.
+// betweenNames separates the name of a database from that of a table. No name contains it.
 const betweenNames = "\x00"
 
 // keepDatabases puts the databases that a RENAME names into the names of the tables.
@@ -43,12 +43,13 @@ func keepDatabases(stmt sqlparser.Statement) {
 	}
 }
 
-// A qualifiedRename is in what a RENAME is authorized by, if it names the databases of all tables.
+// A qualifiedRename is in the AuthInformation of a RENAME that names a database for each table; database is that of the
+// first.
 type qualifiedRename struct{ database string }
 
-// A renameAuthorizer lets a qualifiedRename be planned without a current database, for which
-// go-mysql-server asks in any case: from its authorization until it is planned, the session has the
-// database of the first table.
+// A renameAuthorizer makes go-mysql-server plan a qualifiedRename although there may be no current database. From the
+// authorization of the RENAME until its plan is made, the session gives the database of the first table as the current
+// one.
 type renameAuthorizer struct{ gms.AuthorizationHandler }
 
 // HandleAuth implements gms.AuthorizationHandler.
@@ -133,7 +134,8 @@ func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
 	return d.moveTable(ctx, from, d.name, to)
 }
 
-// moveTable gives a table another name, and perhaps another database, in which triggers cannot follow.
+// moveTable gives a table another name, and perhaps another database. A table with triggers or foreign keys cannot get
+// another database.
 func (d *Database) moveTable(ctx *gms.Context, from, db, to string) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {
@@ -154,7 +156,7 @@ func (d *Database) moveTable(ctx *gms.Context, from, db, to string) error {
 		switch {
 		case len(triggers) > 0:
 			return myerr.TriggerMoves.New()
-		case len(tbl.ForeignKeys)+len(tbl.ReferencedBy) > 0: // they hold within a database only
+		case len(tbl.ForeignKeys)+len(tbl.ReferencedBy) > 0: // a foreign key and its tables must be in one database
 			return myerr.NotSupported("moving a table with foreign keys to another database: drop them first")
 		}
 	}
@@ -168,13 +170,13 @@ func (d *Database) moveTable(ctx *gms.Context, from, db, to string) error {
 	return tr.Fail(d.retarget(tr.Tx, triggers, to))
 }
 
-// retarget makes triggers those of another table. Each becomes a new object: what is known of an
-// object's text holds for as long as it lives.
+// retarget makes triggers those of another table. It stores each as a new object, because the catalog caches, by the
+// object, which table a trigger belongs to.
 func (d *Database) retarget(t *txn.Tx, triggers []*catalog.Definition, table string) error {
 	for _, def := range triggers {
 		text, ok := compat.Retarget(def.Statement, gms.NewSqlModeFromString(def.SQLMode).ParserOptions(), table)
 		if !ok {
-			continue // it belongs to no table that can be known
+			continue // the text cannot be parsed: the trigger's table is unknown
 		}
 		if err := d.e.Store.Catalog.DropDefinition(t, catalog.Trigger, d.name, def.Name); err != nil {
 			return err

@@ -66,9 +66,9 @@ func (q quietStatus) IncrementGlobal(string, int) {}
 // This runs before any engine exists: go-mysql-server keeps a registry that is already set.
 func init() {
 	variables.InitStatusVariables()
-	all, of := gms.StatusVariables.NewSessionMap(), make(map[string]gms.StatusVarValue)
+	all, kept := gms.StatusVariables.NewSessionMap(), make(map[string]gms.StatusVarValue)
 	for _, name := range []string{"Ssl_cipher", "Ssl_version"} {
-		of[name] = all[name]
+		kept[name] = all[name]
 	}
-	gms.StatusVariables = quietStatus{of}
+	gms.StatusVariables = quietStatus{kept}
 }
