@@ -96,7 +96,8 @@ func (s *state) requestAhead(ptrs []region.Ptr) int {
 	return n
 }
 
-// limit forgets the objects that were not asked for if there are too many of them, and makes room.
+// limit makes room for more objects: if found holds too many that were not asked for, it
+// forgets them all.
 func (a *ahead) limit() {
 	if a.found == nil || len(a.found) > aheadKeepMost {
 		a.found = make(map[region.Ptr]aheadObject)

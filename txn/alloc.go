@@ -81,9 +81,9 @@ func (m *Machine) allocElsewhere(ctx context.Context, w *worker.Worker, routes *
 	}
 }
 
-// routeElsewhere returns the first region, from a turn on, of a machine that is not this one and not
-// among full; nil if there is none. While no region is active, as after each reconfiguration, one that
-// is not active will do.
+// routeElsewhere returns the route to a region of a machine other than this one and those in
+// full, or nil. The search begins at position turn. It prefers active regions; right after a
+// reconfiguration no region is active, and it takes one that is not.
 func routeElsewhere(all route.List, turn uint64, full []rdma.MachineID) (best *route.Route) {
 	for i := range uint64(len(all)) {
 		rt := all[(turn+i)%uint64(len(all))]

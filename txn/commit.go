@@ -45,7 +45,8 @@ type commit struct {
 	// detached says that the caller has stopped waiting, and a goroutine ends the commit. The
 	// goroutine that runs the transaction owns this field.
 	detached bool
-	// bytes is how much room its writes take in records. large is nil unless the commit is large.
+	// bytes is the room that the commit's writes take in records. large is nil unless the
+	// commit is large.
 	bytes int
 	large *largeCommit
 }

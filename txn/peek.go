@@ -15,9 +15,9 @@ func (t *Tx) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	return t.first(p)
 }
 
-// LookPair is Operation.LookPair within the transaction. Like Peek it shows committed objects only,
-// and does not add them to the read set. If it returns false, PeekPair waits, or returns the
-// reason.
+// LookPair is Operation.LookPair within the transaction. Like Peek it shows committed objects
+// only, and does not add them to the read set. If it returns false, call PeekPair, which waits,
+// or returns the reason.
 func (t *Tx) LookPair(a *region.Pair, p region.Ptr) bool {
 	return t.usable() == nil && t.op.LookPair(a, p)
 }

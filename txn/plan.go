@@ -86,11 +86,12 @@ func (s *state) reserved(rt *route.Route, e *set.Entry) bool {
 	return !hasNewPrimary && (rt.PrimaryHere || e.Connection == s.w.ConnectionTo(rt.Primary))
 }
 
-// owned returns the payload of e, one of the transaction's own writes, for the pointer p. If e has
-// lost its slot, another transaction may have made an object there with the same pointer:
-// incarnations only distinguish objects that were freed in between. owned therefore checks the slot
-// before it compares pointers. If the slot is lost, a different pointer is not a stale one, and an
-// index that looked elsewhere would be led to the same place again.
+// owned returns the payload of e, one of the transaction's own writes, for the pointer p. If e
+// has lost its slot, another transaction may have made an object in it with the same pointer:
+// incarnations only distinguish objects that were freed in between. owned therefore checks the
+// slot before it compares pointers. Once the slot is lost, a pointer that differs from e's need
+// not be stale: an index that took it for stale and looked elsewhere would come to the same
+// place again.
 func (s *state) owned(e *set.Entry, p region.Ptr) ([]byte, error) {
 	if rt := s.m.Route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
 		return nil, abort(ReasonMoved, p.Addr)

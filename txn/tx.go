@@ -63,8 +63,8 @@ type state struct {
 	// during validation, without the worker's lock.
 	locked bool
 	checks []check
-	// validated is what the last validation of the open transaction has found valid, up to which
-	// entries; validatedAll is how much the last one that checked everything has checked.
+	// validated is how much of what the open transaction has read the last validation has found
+	// valid; validatedAll is how much the last validation of everything has checked.
 	validated    readSize
 	validatedAll int
 }

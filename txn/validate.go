@@ -49,16 +49,16 @@ const (
 // never coexisted.
 //
 // It takes time in proportion to all that was read. To validate after each of many steps, use
-// ValidateRecent where nothing of the step is shown but that it has succeeded.
+// ValidateRecent if nothing is shown of a step except that it has succeeded.
 func (t *Tx) Validate() error { return t.validateFrom(readSize{}) }
 
-// ValidateRecent checks that what the transaction has read since the last validation is valid, all
-// of it at one moment. Now and then it checks everything, like Validate: while that is little, and
-// again whenever the transaction has read twice as much. So a transaction of n steps that validates
-// after each takes time in proportion to n, and not to its square, and one that cannot commit any
-// more is noticed early.
+// ValidateRecent checks that what the transaction has read since the last validation is valid,
+// all of it at one moment. It checks everything, like Validate, while that is little
+// (validateAllMax), and again each time that the amount read has doubled. So validating after
+// each of n steps takes time in proportion to n, not to its square, and a transaction that
+// cannot commit any more is noticed early.
 //
-// After it, results may be shown that come from these reads alone.
+// After it, only results that depend on these recent reads alone may be shown.
 func (t *Tx) ValidateRecent() error {
 	if t.state == nil {
 		return t.usable()
@@ -69,8 +69,9 @@ func (t *Tx) ValidateRecent() error {
 	return t.validateFrom(t.validated)
 }
 
-// validateAllMax is how many objects and questions ValidateRecent always checks: as many take a few
-// microseconds if they are local, and a round trip otherwise.
+// validateAllMax is the number of objects and questions up to which ValidateRecent checks
+// everything. Checking so many takes a few microseconds if they are local, and a round trip
+// otherwise.
 const validateAllMax = 128
 
 // A readSize is the lengths of the lists that keep what a transaction has read, at one moment. Elements beyond

@@ -6,27 +6,31 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A primary that is handed over stays as a backup, with the lock bits that its transactions have set in
-// its memory. At a backup they mean nothing: commits are applied there by version, whatever is locked.
-// But they must be gone before the machine becomes the primary again, or objects would be locked for
-// ever; and local readers that have looked up the route before may still take a locked object for one
-// that is about to change, as they must.
+// When a region is handed over, its old primary becomes a backup whose memory still has the
+// lock bits that transactions have set. A backup ignores lock bits: it applies commits by
+// version. But the bits must be gone before the machine becomes the primary again, or the
+// objects would stay locked for ever. A local reader that looked up the route before the
+// handover may still see a bit. It takes the object for one that is about to change, which is
+// right.
 //
-// Each of these bits belongs to a transaction that is recovering: a primary sets it for a LOCK record,
-// which is in one of its logs until the transaction is truncated, and a region is handed over only when
-// no earlier recovery is going on, which sets lock bits without such a record. So the bits need not be
-// searched for in the region: they go when the transactions are decided, which is before any of them is
-// truncated, here as at the other replicas. If the next configuration comes first, the transactions are
-// found again, and either stay where they are or are locked once more (LockRegions). A record that all
-// others have truncated may still be in a log here, since logs are freed late; it is found with the rest.
+// Each lock bit belongs to a recovering transaction. A primary sets the bit for a LOCK record,
+// which stays in one of its logs until the transaction is truncated. (A recovery sets bits
+// without such a record, but no region is handed over while a recovery is going on.) So nobody
+// needs to search the region for bits: deciding a transaction drops its bits, and at all
+// replicas every transaction is decided before any of them is truncated. If the next
+// configuration comes first, its recovery finds the transactions again, and their bits stay or
+// are set once more (LockRegions). Logs are freed late, so a log at this machine may still hold
+// a record that all other machines have truncated; recovery finds that record with the rest.
 //
-// Several transactions may write an object, of which at most one has locked it. A bit goes when the last
-// of them is decided: until then one that was reported as committed may not have been applied here. It
-// may go earlier, when one of them is applied: a transaction that commits has had the lock.
+// Several transactions may write an object; at most one of them has locked it. The bit is
+// dropped when the last of them is decided: until then, the writes of one that was reported as
+// committed may not have been applied at this machine. The bit may be dropped earlier, when one
+// of them is applied: a transaction that commits has had the lock.
 
-// countLeftLocked counts, for each object of a backup here, the undecided transactions that write it. They
-// may have locked it while the replica was the primary's. Which of them have is not asked: at a machine
-// that has never been the primary, to drop a bit that is not there does no harm.
+// countLeftLocked counts, for each object of a backup at this machine, the undecided
+// transactions that write it. They may have locked the object while this replica was the
+// primary. countLeftLocked does not ask which of them have: at a machine that has never been
+// the primary, dropping a bit that is not set does no harm.
 func (r *Recovery) countLeftLocked() {
 	r.left = make(map[region.Addr]int)
 	for _, t := range r.traces { // any order
@@ -63,14 +67,15 @@ func (r *Recovery) dropLeftLocked(p *tracePart, backup *region.Region) {
 	}
 }
 
-// checkLeft checks that no backup here has a lock bit. The recovery is over, and nothing is parked.
+// checkLeft checks that no backup at this machine has a lock bit. Call it when the recovery is
+// over and nothing is parked.
 func (r *Recovery) checkLeft() {
 	for _, rt := range *r.Replicas.Routes.Load() {
 		if rt == nil || rt.Local == nil || rt.PrimaryHere || len(rt.Filling) > 0 {
 			continue
 		}
 		for p, h := range rt.Local.Objects {
-			if h.Locked() && rt.Local.HasLock(p) { // mostly a writer has it for a moment
+			if h.Locked() && rt.Local.HasLock(p) { // a writer may hold the lock for a moment: HasLock excludes that
 				invariant.Violated("no lock bit is left at a backup", p, h)
 			}
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// An Answer is what the owner has found out about a key.
+// An Answer is what the owner has found for a key.
 type Answer struct {
 	Found bool
 	Value []byte
-	// Sources are the objects that the answer came from, of an absent key those that would change if it
-	// came. There is at least one.
+	// Sources are the objects that the answer came from: for an absent key, the objects that an
+	// insert of the key would change. There is at least one.
 	Sources []txn.Source
 }
 
@@ -26,7 +26,7 @@ type Answer struct {
 var ErrMessage = errors.New("lookup: bad answer")
 
 const (
-	// sourcesMax is the largest number of sources that an answer says.
+	// sourcesMax is the largest number of sources of an answer.
 	sourcesMax        = math.MaxUint16
 	answerHeaderBytes = 3 // found, and the number of sources
 	sourceBytes       = region.PtrBytes + 8
@@ -45,7 +45,8 @@ func (a Answer) append(b []byte) []byte {
 	return append(b, a.Value...)
 }
 
-// reply encodes the answer, unless it has too many sources: one that was left out would not be validated.
+// reply encodes the answer. It fails if the answer has too many sources to encode: a source
+// that was left out would not be validated.
 func (a Answer) reply() ([]byte, error) {
 	if len(a.Sources) > sourcesMax {
 		return nil, fmt.Errorf("%w: an answer with %d sources, the limit is %d", outcome.ErrTooLarge, len(a.Sources), sourcesMax)
@@ -77,10 +78,11 @@ func decodeAnswer(b []byte) (a Answer, err error) {
 	return a, nil
 }
 
-// Serve has machine m answer the lookups of a structure: fn is the paper's rpc_handler. It gets what Search.Request has
-// written at another machine, and finds the answer by reads of its own; it must not send messages, or two
-// machines that take each other for the owner would never end. h names the structure's kind at all machines, each of
-// which calls Serve before it looks anything up. Of HandlerIDs, those of Users on are free.
+// Serve makes machine m answer the lookups of a structure by fn, the paper's rpc_handler. fn
+// gets the bytes that Search.Request wrote at another machine, and finds the answer by its own
+// reads. It must not send messages: two machines that take each other for the owner would go on
+// for ever. h names the kind of structure at all machines, each of which calls Serve before its
+// first lookup. The HandlerIDs from Users on are free.
 func Serve(m *txn.Machine, h worker.HandlerID, fn func(ctx context.Context, request []byte) (Answer, error)) {
 	m.Handle(h, func(ctx context.Context, request []byte) ([]byte, error) {
 		a, err := fn(ctx, request)

@@ -12,7 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// ErrUndecided means that a search neither was decided by reads nor knew where to read next.
+// ErrUndecided means that reads did not decide a search, and that it did not know where to read
+// next.
 var ErrUndecided = errors.New("lookup: undecided")
 
 // ownersMax bounds how often a lookup asks again because the owner was lost. Each time the machines have moved to
@@ -35,11 +36,12 @@ func NewClient(m *txn.Machine, h worker.HandlerID, w Way) *Client {
 // Asked returns how many messages the client has sent.
 func (c *Client) Asked() uint64 { return c.asked.Load() }
 
-// Find has s decided: by READs through r, by the owner's answer, or, if the owner refuses, by READs again.
-// r must be open for all of it: the transaction, or the operation.
+// Find decides s by READs through r, then by the owner's answer, or by more READs if the owner
+// refuses. r, a transaction or an operation, must stay open until Find returns.
 func (c *Client) Find(ctx context.Context, r Reader, s Search) error { return c.GoOn(ctx, r, s, 0) }
 
-// GoOn is Find for a caller that has given s what some READs of its own have returned.
+// GoOn is Find for a caller that has done READs itself, as many as reads says, and has given s
+// their results.
 func (c *Client) GoOn(ctx context.Context, r Reader, s Search, reads int) error {
 	most := c.reads
 	if c.m.IsPrimary(s.Owner()) {
@@ -59,7 +61,7 @@ func (c *Client) GoOn(ctx context.Context, r Reader, s Search, reads int) error 
 	return fmt.Errorf("%w: %w", ErrUndecided, err)
 }
 
-// Walk has s decided by reads through r alone.
+// Walk decides s by reads through r alone.
 func Walk(r Reader, s Search) error {
 	decided, err := follow(r, s, unbounded, true)
 	if err == nil && !decided {
@@ -68,10 +70,10 @@ func Walk(r Reader, s Search) error {
 	return err
 }
 
-// rooms is memory for what was read at a place, so that a lookup allocates nothing.
+// rooms keeps memory for the objects read at a place, so that a lookup allocates nothing.
 var rooms = sync.Pool{New: func() any { return new([2]Object) }}
 
-// follow reads at most so many places, until one decides.
+// follow reads one place after the other, at most as many as most says, until one decides s.
 func follow(r Reader, s Search, most int, walk bool) (decided bool, err error) {
 	room := rooms.Get().(*[2]Object)
 	defer rooms.Put(room)
@@ -109,9 +111,9 @@ func (c *Client) ask(ctx context.Context, s Search) error {
 	}
 }
 
-// isRefusal reports whether a message ended in a way that reads of one's own can do better: it was too long; the owner
-// leaves, and reads wait for its successor; or it has met an error that this machine will meet, too, and can
-// tell apart.
+// isRefusal reports whether err, the error of a message to the owner, is a reason to go on by
+// READs: the message or its answer was too long; the owner is leaving, and READs wait for its
+// successor; or the owner met an error that this machine will meet, too, and can tell apart.
 func isRefusal(err error) bool {
 	if errors.Is(err, outcome.ErrTooLarge) {
 		return true

@@ -20,29 +20,31 @@ type Object struct {
 	Payload []byte
 }
 
-// A Search is one lookup of one key by one machine. Its methods are called on the goroutine of the lookup,
-// and must not wait. When one has returned that the lookup is decided, the Search has the answer.
+// A Search is one lookup of one key by one machine. Its methods are called on the goroutine of
+// the lookup, and must not wait. Once a method has returned that the lookup is decided, the
+// Search has the answer.
 type Search interface {
-	// Start returns where to read next (lookup_start). It returns false if this machine does not know: then the
-	// owner is asked. If walk is true, the lookup is done by reads alone, so Start goes from object to object; if
-	// not, only a place that is likely to decide is worth a READ.
+	// Start returns the next place to read (lookup_start). It returns false if this machine
+	// knows none: then the owner is asked. If walk is true, reads alone must decide the lookup,
+	// and Start goes from object to object. If walk is false, only a place that is likely to
+	// decide is worth a READ.
 	Start(walk bool) (at Place, known bool)
-	// End is given what was read at the place that Start returned (lookup_end): the object, or the two of a pair;
-	// or the error of reading it, among which region.ErrFreed says that the object is gone. End returns true if
-	// the lookup is decided, and an error if it cannot go on.
+	// End takes what was read at the place that Start returned (lookup_end): the object, the
+	// two objects of a pair, or the error of the read. region.ErrFreed means that the object is
+	// gone. End returns true if the lookup is decided, and an error if it cannot go on.
 	End(got []Object, failed error) (decided bool, err error)
 	// Owner returns an address whose primary can answer.
 	Owner() region.Addr
 	// Request appends what the owner needs to know to b.
 	Request(b []byte) []byte
-	// Learn takes the owner's answer, which decides the lookup (lookup_end after a message). The answer's bytes
-	// belong to the Search. They came from another machine: a structure that takes more out of the value than bytes
-	// checks it.
+	// Learn takes the owner's answer, which decides the lookup (lookup_end after a message).
+	// The answer's bytes belong to the Search. They came from another machine: a structure that
+	// decodes the value must check it.
 	Learn(a Answer) error
 }
 
-// A Reader reads committed objects consistently: a transaction, a question of one that is asked again, or an
-// operation outside of transactions (Reading).
+// A Reader reads committed objects consistently: a transaction, the Fresh of a question that is
+// asked again, or an operation outside of transactions (Reading).
 type Reader interface {
 	Peek(p region.Ptr) ([]byte, region.Version, error)
 }

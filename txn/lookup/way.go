@@ -7,12 +7,13 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Way says when a lookup at another machine stops to READ and sends a message to the owner.
+// A Way says how many READs a lookup at another machine may take before it sends a message to
+// the owner.
 type Way uint8
 
 const (
-	// Measured allows as many READs, one after the other, as cost the processors what one message costs on this
-	// network.
+	// Measured allows as many READs, one after the other, as together cost as much processor
+	// time as one message on this network.
 	Measured Way = iota
 	// OneSided allows READs only.
 	OneSided

@@ -78,8 +78,8 @@ func DecodeSlot(b []byte) (s Slot, err error) {
 // A Release returns a slot, unused, to the machine that has lent it.
 type Release struct {
 	Ptr region.Ptr
-	// Config is that of the Slot; 0 says that the sender does not know that it has to say it. In another
-	// configuration the same slot may have been lent to somebody else.
+	// Config is the Slot's Config: in another configuration, the same slot may have been lent
+	// to another machine. 0 comes from a sender whose version does not send it.
 	Config uint32
 }
 
@@ -94,8 +94,8 @@ func (r Release) Encode(version protocol.Version) []byte {
 	return binary.LittleEndian.AppendUint32(b, r.Config)
 }
 
-// DecodeRelease decodes the result of Release.Encode of any version: a sender may know the version of a
-// configuration that has not come to the receiver yet, or the other way round.
+// DecodeRelease decodes the result of Release.Encode in any version: the sender may be in a
+// configuration of another version than the receiver's.
 func DecodeRelease(b []byte) (r Release, err error) {
 	switch len(b) {
 	case region.PtrBytes:

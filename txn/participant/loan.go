@@ -25,7 +25,7 @@ import (
 // The loans are sharded by the slot's address. Each shard has its mutex on cache lines of its own, so
 // that commits on different processors seldom contend.
 type Loans struct {
-	_      prefetch.Pad // commits load the fields of Replicas that come before, and others write shards[0]
+	_      prefetch.Pad // between the fields of Replicas that commits load and shards[0], which is written
 	shards [loanShards]loanShard
 }
 

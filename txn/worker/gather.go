@@ -4,13 +4,13 @@ package worker
 // their posts. With fewer, no other is likely to post, and giving way wakes a processor for nothing.
 const gatherFrom = 2
 
-// GatherLocked is for a caller that unlocks the worker next, and then calls Await or AwaitWithin in any
-// case. Where a flush costs a system call for each machine, and others wait for operations of this
-// worker, too, it leaves the flush to that call. That lets other goroutines run first: they add their
-// posts to the batch, and do not flush either (endBatchLocked). So all of them share the system calls.
+// GatherLocked must be followed by unlocking the worker and then, in any case, by Await or
+// AwaitWithin. If a flush costs a system call for each machine, and other goroutines wait for
+// operations of this worker, too, GatherLocked leaves the flush to Await. Await first lets
+// other goroutines run: they add their posts to the batch, and do not flush either
+// (endBatchLocked). So all of them share the system calls.
 //
-// No operation waits for another one because of that: the goroutine that has promised the flush only
-// yields before.
+// No operation waits for another because of that: before it flushes, Await only yields.
 func (w *Worker) GatherLocked() {
 	if w.m.gathers && w.isUnflushed && w.waiting.Load() >= gatherFrom {
 		w.gathering.Store(true)
