@@ -31,8 +31,8 @@ var (
 	Aggressive = Pace{Bytes: 32 << 10}
 )
 
-// againMax bounds how often data recovery reads the same piece because transactions keep writing to
-// it.
+// againMax bounds how many times data recovery reads a piece again because transactions keep
+// writing to it.
 const againMax = 10_000
 
 // againDelay is the time between two such reads: a commit holds its locks for less.

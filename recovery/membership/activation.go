@@ -47,8 +47,9 @@ func (m *Machine) onRegionsActive(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// regionsActive records the report of one machine at the CM, and sends ALL-REGIONS-ACTIVE once all
-// machines have reported. Reports for another configuration, or that come too late, do not count.
+// regionsActive records the report of one machine at the CM, and sends ALL-REGIONS-ACTIVE once
+// all machines have reported. Reports that are late, or for another configuration, do not
+// count.
 func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,8 @@ var (
 	ErrEvicted = errors.New("membership: this machine has been evicted from the configuration")
 	// ErrOtherCluster: the machine's memory belongs to another instance.
 	ErrOtherCluster = errors.New("membership: the memory of this machine belongs to another cluster")
-	// ErrOtherLine: the configuration is of the other one of two machines that were refounded.
+	// ErrOtherLine: two machines were refounded; the configuration follows one of them, and
+	// this machine the other.
 	ErrOtherLine = errors.New("membership: two machines were refounded, and this one follows the other")
 	// ErrOmitted: the machine's memory has been in a configuration that was lost when the instance was refounded.
 	ErrOmitted = errors.New("membership: the memory of this machine is newer than what the cluster went on from when it was refounded")
@@ -30,10 +31,11 @@ var (
 // with the errors of package recovery.
 var (
 	errChanging = errors.New("membership: the configuration is changing")
-	// errUnheard: the configuration is of a refounded instance, and a machine's store has not heard of that: the machine
-	// may still find that another one was refounded, too.
+	// errUnheard: the configuration is of a refounded instance, but the store of a machine that
+	// comes has not heard of the refounding. That machine may still find that another machine
+	// was refounded, too.
 	errUnheard = errors.New("membership: the instance was refounded, of which the store of a machine that comes does not know yet")
-	// errWaits: what is ordered comes after something else, which the error names.
+	// errWaits: the move must wait for something else, which the error names.
 	errWaits = errors.New("membership: the move waits")
 	// ErrNoRegion: there is no such region.
 	ErrNoRegion = errors.New("membership: no such region")

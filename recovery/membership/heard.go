@@ -22,11 +22,12 @@ type heardOf struct {
 	last   time.Time
 }
 
-// refusalPatience is a number of lease times. A machine that can be part of no majority, because of
-// the protocol versions that the others speak, goes on answering for that long before it ends. The
-// others must hear of its versions, or they would wait for it; they ask each other within about eight
-// lease times, even if messages are lost. For the same number of lease times the machine remembers
-// what it has heard from machines that no longer answer: they may have ended for the same reason.
+// refusalPatience is a number of lease times. If the protocol versions of the other machines
+// leave this machine without a majority, it goes on answering for that long before it ends: the
+// others must hear of its versions, or they would wait for it. They ask each other within about
+// eight lease times, even if messages are lost. For refusalPatience lease times the machine
+// also remembers what it has heard from machines that no longer answer: they may have ended for
+// the same reason.
 const refusalPatience = 16
 
 // understand returns the machines that can restart together with this one, among the machines that it
@@ -70,8 +71,8 @@ func (m *Machine) hearFrom(c *cluster.Configuration, lives []life, since time.Ti
 	return some
 }
 
-// reportRefusal reports, once, that there are machines which share no protocol version. This machine
-// may go on all the same: without those, or once they have been upgraded.
+// reportRefusal reports, once, that some machines share no protocol version. This machine may
+// go on all the same: without those machines, or once they have been upgraded.
 func (m *Machine) reportRefusal(err error) {
 	if !m.heard.isReported {
 		m.heard.isReported = true

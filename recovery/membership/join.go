@@ -21,8 +21,8 @@ type joinRequest struct {
 	Holds []region.ID
 	// Settings are those of the machine. Earlier program versions leave them out.
 	Settings cluster.Settings `json:",omitzero"`
-	// Line is that of the configuration that the machine has loaded, empty but not null. Earlier program versions leave it
-	// out.
+	// Line is the line of the configuration that the machine has loaded; empty, but not null,
+	// if that has none. Earlier program versions leave it out.
 	Line *cluster.Line `json:",omitempty"`
 	// Apart are members that the machine does not reach.
 	Apart []rdma.MachineID `json:",omitempty"`

@@ -136,8 +136,8 @@ func (m *Machine) announce() {
 	}
 }
 
-// tellLeaving tells the other members of c that this machine leaves, and whether anything runs here
-// still. It does not wait for them.
+// tellLeaving tells the other members of c that this machine leaves, and whether anything still
+// runs at this machine. It does not wait for them.
 func (m *Machine) tellLeaving(c *cluster.Configuration) {
 	m.mu.Lock()
 	finished := m.mu.finished
@@ -175,8 +175,8 @@ func (m *Machine) isLost(p call.Peer, err error) bool {
 	return errors.Is(err, call.ErrOtherLife) || m.cfg.NIC.Gone(p.Machine) || m.mu.unanswered[p] > unansweredMost
 }
 
-// noteLeaver notes that a member leaves, and whether nothing runs there any more. If isNew is not
-// set, it does so only for a member that has announced before that it leaves.
+// noteLeaver notes that a member leaves, and whether anything still runs there. If isNew is
+// false, it does so only for a member that has already announced that it leaves.
 func (m *Machine) noteLeaver(p call.Peer, isFinished, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,7 +187,7 @@ func (m *Machine) noteLeaver(p call.Peer, isFinished, isNew bool) {
 	}
 }
 
-// onLeaving notes that a member is about to stop, and whether anything runs there still.
+// onLeaving notes that a member is about to stop, and whether anything still runs there.
 func (m *Machine) onLeaving(from call.Peer, arg []byte) ([]byte, error) {
 	if c := m.Configuration(); c == nil || !recovery.IsMember(c, from) {
 		return nil, recovery.ErrNotMember

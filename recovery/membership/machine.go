@@ -34,8 +34,8 @@ type Config struct {
 	// since: it has no replicas, whatever the stored configuration says.
 	Empty bool
 	// First is the configuration that begins the instance if there is none: everything except
-	// machines and identifiers. Its settings are the machine's: the machine cannot be part of an
-	// instance that has other settings.
+	// machines and identifiers. Its settings are those of this machine, which cannot be part of
+	// an instance with other settings.
 	First *cluster.Configuration
 	// Founders, if not empty, are the machines that begin the instance together if there is none.
 	// The first of them waits until all have answered it, and then makes the configuration.
@@ -54,9 +54,9 @@ type Config struct {
 	Step func(recovery.Step)
 	// HoldMoves says that no replicas move: see Machine.HoldMoves.
 	HoldMoves bool
-	// BalanceDelay, if not 0, is how long the members have been the same before replicas move, or
-	// primaries are handed over, for the sake of balance. By default it is balanceDelay leases, and
-	// lossDelay leases while there are fewer members than there were.
+	// BalanceDelay, if not 0, is how long the members must have been the same before replicas
+	// are moved, or primaries handed over, for the sake of balance. By default it is
+	// balanceDelay lease times, and lossDelay lease times while members are missing.
 	BalanceDelay time.Duration
 	// RestartWait is how long machines that restart together wait for further machines; 10 s by
 	// default.
@@ -99,18 +99,18 @@ type Machine struct {
 		reported                            cluster.ID         // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
 		roomy                               []roomRequest   // machines that have room for replicas again
-		refusals                            []refusal       // machines that have no room for what moves to them
+		refusals                            []refusal       // members that have no room for replicas that they are being filled with (Refuse)
 		forget                              []forgetRequest // requests to stop waiting for the memories of machines
-		drains                              []drainRequest  // requests to drain machines, or not to any more
+		drains                              []drainRequest  // requests to drain machines, or to undo that
 		resizes                             []resizeRequest // the last request for another number of replicas, if any
 		orders                              []orderRequest  // moves that operators ask for
 		moves                               moves
-		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
+		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: there is none
 		leads                               bool                              // the goroutine of lead is running
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
 		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; at the CM
 		floor                               cluster.ID                        // while starting: no configuration before this one is applied
-		line                                cluster.Line                      // that of floor, if that is set
+		line                                cluster.Line                      // the line of the configuration floor, if floor is set
 		refused                             []region.ID                       // replicas that Host.Apply of current refused
 		leftOut                             []call.Peer                       // members left out by the configurations since the last committed one
 		cancel                              func()                            // ends Host.Commit of current

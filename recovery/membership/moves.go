@@ -16,41 +16,44 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// The CM moves replicas: as operators order (order.go), so that regions have the number that they should
-// have (resize.go), away from machines that are being drained, and to machines that have fewer than others,
-// such as one that has just joined (cluster.Configuration.MoveOn). Where that leaves the primaries uneven, it
-// hands some of them over to machines with backups. It does so only while
-// there is nothing to recover, nobody waits to join, and nobody is about to stop: a move is never
-// urgent, and each of its two configurations interrupts commits for a moment.
+// The CM moves replicas (cluster.Configuration.MoveOn): as operators order (order.go); to give
+// regions the number of replicas that they should have (resize.go); away from machines that are
+// being drained; and to machines that have fewer than others, such as one that has just joined.
+// If the primaries are then uneven, the CM hands some of them over to machines with backups. It
+// does all this only while there is nothing to recover, nobody waits to join, and nobody is
+// about to stop: a move is never urgent, and each of its two configurations interrupts commits
+// for a moment.
 
-// Regions move, and primaries are handed over, for the sake of balance only when the members have been
-// the same for a while, and nothing was handed over. A machine that stops is mostly back soon, with its
-// memory; what was moved meanwhile would have to move back. And a machine that makes many regions becomes
-// uneven again and again: without a pause, commits would be interrupted as often.
+// The CM moves replicas and hands primaries over for the sake of balance only after a delay:
+// the members must have been the same, and no primary handed over, for so long. A machine that
+// stops is mostly back soon, with its memory, and what was moved meanwhile would have to move
+// back. And a machine that makes many regions becomes uneven again and again: without a delay,
+// commits would be interrupted as often.
 const (
-	// balanceDelay is how many lease times that takes.
+	// balanceDelay is the delay in lease times.
 	balanceDelay = 100
-	// lossDelay is how many it takes while there are fewer members than there were: long enough for
-	// a host to start again.
+	// lossDelay is the delay in lease times while members are missing: long enough for a host
+	// to start again.
 	lossDelay = 4000
 )
 
-// moves is what a machine knows about moves. All members know it, since each may become the CM.
+// moves is what a machine knows about moves. All members keep it, since each may become the CM.
 type moves struct {
-	// changed is when the members of the current configuration became those that they are, or when
-	// primaries were handed over, if that was later.
+	// changed is the time of the latest change of the members, or of the latest handing over of
+	// primaries if that was later.
 	changed time.Time
-	most    int  // how many members there have been that nobody has taken away on purpose
+	most    int  // the largest number of members, not counting those that were drained and have left
 	awaits  bool // a goroutine waits for balanceDelay or lossDelay
 	holds   int  // how many calls of HoldMoves are not released
-	// urgency is that of the moves in this revision. To find it out takes a while, and the CM asks
-	// often.
+	// urgency is the urgency of the moves in the configuration with this revision. It takes a
+	// while to compute, and the CM asks often.
 	revision uint64
 	urgency  cluster.Urgency
 }
 
-// noteMembers notes, before this machine applies next, how many members there are, and since when nothing
-// has changed that balance waits for. A machine that was being drained is taken away on purpose.
+// noteMembers notes, before this machine applies next, how many members there are, and the time
+// if next changes the members or hands primaries over. A member that leaves while it is drained
+// leaves on purpose.
 func (x *moves) noteMembers(current, next *cluster.Configuration, now time.Time) {
 	if current != nil && slices.Equal(lease.Members(current), lease.Members(next)) && !next.HandsOver(current) {
 		return
@@ -66,8 +69,9 @@ func (x *moves) noteMembers(current, next *cluster.Configuration, now time.Time)
 	x.most = max(x.most, len(next.Machines))
 }
 
-// movesLocked reports whether replicas are to move now. This machine is the CM, and nothing is left
-// to recover. If only the time is in the way, the CM looks again when it is over.
+// movesLocked reports whether replicas are to move now. This machine must be the CM, with
+// nothing left to recover. If replicas must wait only for the delay, movesLocked makes the CM
+// look again after it.
 func (m *Machine) movesLocked() bool {
 	x := &m.mu.moves
 	if len(m.mu.leavers) > 0 || !m.mu.announced.IsZero() || x.holds > 0 && !sabotage.HeldMoves.Skipped() {
@@ -110,7 +114,7 @@ func (m *Machine) balanceInLocked() time.Duration {
 	}
 	left := delay - m.cfg.Clock.Now().Sub(x.changed)
 	if left <= 0 {
-		x.most = len(m.mu.current.Machines) // whoever is away so long is not waited for any more
+		x.most = len(m.mu.current.Machines) // a member that was missing for so long is not waited for any more
 	}
 	return max(0, left)
 }
@@ -127,8 +131,8 @@ func (m *Machine) awaitBalance() {
 		m.mu.Lock()
 		left, changed := m.balanceInLocked(), m.mu.moves.changed
 		m.mu.Unlock()
-		// When the members change, the time begins anew; it may then end sooner, too, as when one that was
-		// away is back.
+		// Another change of the members sets another time. It may be an earlier one: when a
+		// missing member is back, the shorter delay applies.
 		m.waitFor(left, func() bool {
 			isOver = !m.mu.phase.isMember() || m.balanceInLocked() == 0
 			return isOver || m.mu.moves.changed != changed
@@ -140,9 +144,9 @@ func (m *Machine) awaitBalance() {
 	m.leadLocked()
 }
 
-// HoldMoves makes this machine, as the CM, begin and end no moves, and hand over no primaries, until
-// release is called. A change
-// of the configuration that has begun goes on: see IsChanging.
+// HoldMoves makes this machine, as the CM, begin and end no moves, and hand over no primaries,
+// until release is called. A change of the configuration that has begun goes on: see
+// IsChanging.
 func (m *Machine) HoldMoves() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,18 +168,21 @@ func (m *Machine) IsChanging() bool {
 	return m.mu.leads || m.mu.stage != steady
 }
 
-// A refusal is the argument of REFUSE, which the CM keeps. It counts in its configuration only: in the
-// next one the machine may have room.
+// A refusal is the argument of REFUSE, which the CM keeps. It counts in its configuration only:
+// in the next configuration the machine may have room.
 type refusal struct {
 	filling
 	from call.Peer
 }
 
-// Refuse tells the CM that there is no room here for what moves to this machine, or grows here, or is not needed any more,
-// and is already being filled: the moves are over, the regions stay as they were, and the machine gets no replicas until HasRoom. Refuse does not wait for
-// that. Errors: all for which IsPassing is true.
+// Refuse tells the CM that this machine has no room for replicas that it is being filled with
+// and that their regions can do without: they move here, or were added by a resize, or are not
+// needed any more. The CM ends these moves, the regions stay as they were, and the machine gets
+// no replicas until HasRoom. Refuse does not wait for that. Errors: all for which IsPassing is
+// true.
 //
-// A replica that a region lacks is not refused so late: it would only be begun elsewhere.
+// A replica that its region needs cannot be refused so late: the CM would only begin to fill
+// another elsewhere.
 func (m *Machine) Refuse(ctx context.Context, in cluster.ID, regions []region.ID) error {
 	return m.askCM(ctx, kindRefuse, m.onRefuse, filling{in, regions}, nil)
 }
@@ -222,8 +229,9 @@ func (r drainRequest) isOver(c *cluster.Configuration) bool {
 	return !isMember || c.IsDraining(r.Machine)
 }
 
-// drained returns the configuration after base that grants a request. If the request has become
-// impossible since it came, it is dropped: the machine that has asked is told when it asks again.
+// drained returns the configuration after base that grants the request. A request that has
+// become impossible since it came is dropped, and the machine that asked gets the error when it
+// asks again.
 func (m *Machine) drained(base *cluster.Configuration, r drainRequest) (*cluster.Configuration, error) {
 	if r.Undo {
 		return base.Undrain(r.Machine), nil
@@ -237,9 +245,10 @@ func (m *Machine) drained(base *cluster.Configuration, r drainRequest) (*cluster
 	return next, err
 }
 
-// Drain makes the instance move all replicas away from a member, and give it no others; with undo, it
-// makes it a machine like the others again. Drain returns once a configuration says so; the replicas
-// move afterwards. Errors: cluster.ErrCannotDrain, ctx's, and those for which IsPassing is true.
+// Drain makes the instance move all replicas away from a member, and give it no new ones. With
+// undo, it makes the member an ordinary one again. Drain returns once a configuration says so;
+// the replicas move afterwards. Errors: cluster.ErrCannotDrain, ctx's, and those for which
+// IsPassing is true.
 func (m *Machine) Drain(ctx context.Context, machine rdma.MachineID, undo bool) error {
 	if c := m.Configuration(); c != nil && !c.CanMove() {
 		if _, err := c.Drain(machine); err != nil { // a CM of an earlier program does not know the call
@@ -267,8 +276,9 @@ func (m *Machine) onDrain(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, m.answerDrain(r)
 }
 
-// answerDrain returns nil if a request is granted. It is over without that if the machine has left
-// before, which it would have to be drained for when it is back.
+// answerDrain returns nil if a request is granted. If the machine has left before that, the
+// request ended without being granted, and answerDrain returns an error: the machine has to be
+// drained when it is back.
 func (m *Machine) answerDrain(r drainRequest) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,7 +292,7 @@ func (m *Machine) answerDrain(r drainRequest) error {
 	if _, err := c.Drain(r.Machine); err != nil {
 		return err
 	}
-	return errChanging // it is back already, and is asked for again
+	return errChanging // the machine is back already: the caller asks again
 }
 
 // beginDrain makes the CM begin a configuration that grants the request, unless it is granted already.

@@ -152,15 +152,16 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	return ack{m.outstandingLocked(), m.mu.refused, self}, nil
 }
 
-// outstandingLocked returns how long machines that have been left out may still hold a lease, as far
-// as this machine can tell from the leases that it has granted. Those machines may hold leases from
-// others, too; but the leases that the last CM granted end no later than the lease that this machine
-// granted to that CM.
+// outstandingLocked returns how long machines that have been left out may still hold a lease,
+// as far as this machine can tell from the leases that it has granted. Those machines may also
+// hold leases from the last CM; but these end no later than the lease that this machine granted
+// to that CM.
 //
-// It returns 0 only if all machines left out since the last committed configuration are known to be
-// dead. It is not enough that some are dead: a dead process serves nothing, but a live one may rely on
-// a lease whose grantor has died. Gone reports that the newest life of a machine is over; then the life
-// left out is over, too, since it began before this check.
+// It returns 0 only if all machines left out since the last committed configuration are known
+// to be dead. It is not enough that some are dead: a dead process serves nothing, but a live
+// one may rely on a lease whose grantor has died. Gone reports that the newest life of a
+// machine is over; then the life that was left out is over, too, since it began before this
+// check.
 func (m *Machine) outstandingLocked() time.Duration {
 	for _, p := range m.mu.leftOut {
 		if !m.cfg.NIC.Gone(p.Machine) {

@@ -16,21 +16,22 @@ import (
 // An orderRequest is an order that the CM keeps.
 type orderRequest struct {
 	cluster.Order
-	until time.Time // then the CM drops it, unless it is given again
+	until time.Time // the CM drops the order at this time, unless it is given again
 }
 
-// orderWaitMax bounds how long the CM lets whoever has given an order wait until it says what the order
-// waits for.
+// orderWaitMax bounds orderWait.
 const orderWaitMax = time.Second
 
-// orderWait returns how long that is. For as long again the CM keeps the order.
+// orderWait returns how long an order may take to begin before the CM answers with what the
+// order waits for. The CM keeps the order for twice as long.
 func (m *Machine) orderWait() time.Duration { return min(m.patience(), orderWaitMax) }
 
-// Move makes the instance move a replica, and the others of its group, as an operator orders. It
-// returns once the move has begun, or has been made before. Moves that are under way, and replicas that
-// are being filled, come first: Move then fails soon, says what it waits for, and is to be repeated. The
-// move may still begin up to twice orderWait after the last attempt. Errors: cluster.ErrCannotMove,
-// ctx's, and those for which IsPassing is true.
+// Move makes the instance move a replica, and the others of its group, as an operator orders.
+// It returns once the move has begun, or has been made before. Moves that have begun, and
+// replicas that are being filled, come first: Move then fails soon with an error that says what
+// the order waits for, and the caller repeats it. The move may still begin up to twice
+// orderWait after the last attempt. Errors: cluster.ErrCannotMove, ctx's, and those for which
+// IsPassing is true.
 func (m *Machine) Move(ctx context.Context, o cluster.Order) error {
 	c := m.Configuration()
 	if c != nil && !c.CanMove() {
@@ -46,8 +47,9 @@ func (m *Machine) Move(ctx context.Context, o cluster.Order) error {
 	return m.knows(func(c *cluster.Configuration) bool { return c.IsGranted(o) })
 }
 
-// knows returns when this machine knows, too, what the CM has granted: whoever has asked looks at this
-// machine's status. If it does not hear of it, the request is made again (errChanging).
+// knows returns nil once this machine, too, has the configuration in which the CM has granted a
+// request: the caller may look at this machine's status next. If that configuration does not
+// come, the error is errChanging, and the request is made again.
 func (m *Machine) knows(isGranted func(*cluster.Configuration) bool) error {
 	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || isGranted(m.mu.current) }) {
 		return errChanging
@@ -67,9 +69,10 @@ func (m *Machine) onMove(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, m.answerOrder(from, o)
 }
 
-// beginOrder makes the CM carry out an order, as soon as nothing else is in the way, unless it does so
-// already. The CM keeps the order for longer than somebody waits for the answer, since it is given again
-// and again: otherwise balance, or a drain, would go on in the gaps between.
+// beginOrder makes the CM carry out an order as soon as nothing else is in the way, unless it
+// does so already. The CM keeps the order for longer than the caller waits for the answer. The
+// caller gives the order again and again; without that, balance or a drain would go on in the
+// gaps between.
 func (m *Machine) beginOrder(from call.Peer, o cluster.Order) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,13 +122,13 @@ func (m *Machine) answerOrder(from call.Peer, o cluster.Order) error {
 	return fmt.Errorf("%w for %s", errWaits, m.movesAwaitLocked())
 }
 
-// anotherChange is what moves wait for while the CM is busy otherwise.
+// anotherChange is the reason why moves wait while the CM makes another change.
 const anotherChange = "another change of the configuration"
 
-// movesAwaitLocked says what the moves that are wanted wait for.
+// movesAwaitLocked returns the reason why the CM does not begin a wanted move.
 func (m *Machine) movesAwaitLocked() string { return cmp.Or(m.movesHeldLocked(), anotherChange) }
 
-// movesHeldLocked says what keeps the CM from moving anything; "" if nothing does.
+// movesHeldLocked returns what keeps the CM from moving anything, or "" if nothing does.
 func (m *Machine) movesHeldLocked() string {
 	switch busy := m.mu.current.StandsStill(); {
 	case busy != "":
@@ -142,9 +145,9 @@ func (m *Machine) movesHeldLocked() string {
 	return ""
 }
 
-// moveOn returns the configuration after base in which moves end, or others begin: those that operators
-// order before the others. It drops orders that have become impossible since they came: who has given
-// them is told.
+// moveOn returns the configuration after base in which moves end or, if none ends, others
+// begin: first those that operators ordered. It drops orders that have become impossible since
+// they came; their callers get the error.
 func (m *Machine) moveOn(base *cluster.Configuration) (*cluster.Configuration, cluster.Remapped) {
 	if next, report := base.EndMoves(); next != nil {
 		return next, report

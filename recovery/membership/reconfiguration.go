@@ -102,7 +102,7 @@ type reasons struct {
 	roomy         []roomRequest // machines that have room again; empty while there is something to recover
 	drains        []drainRequest
 	resizes       []resizeRequest
-	refusals      []refusal // of what moves; empty while there is something to recover
+	refusals      []refusal // machines that have no room for what moves to them; empty while there is something to recover
 	moves         bool      // replicas are to move; never while there is something to recover
 	renew, handed bool
 	victims       []call.Peer // members to evict because of links
@@ -289,12 +289,13 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 	return answered, missing
 }
 
-// unusedIn returns a function that reports whether a region is certainly unused in configuration c: no
-// transaction has committed to it there, and none will. That is certain in two cases. Either the CM of
-// c has told no machine to commit c; only that CM knows. Or a replica of the region has not committed
-// c: then the primary still waits for the evidence in the replica's logs, which the replica drains when
-// it commits c. back has the machines that have come back: if a machine's life in c has ended, its
-// memory shows whether that life committed c.
+// unusedIn returns a function that reports whether a region is certainly unused in
+// configuration c: no transaction has committed to it there, and none will. That is certain in
+// two cases. Either the CM of c has told no machine to commit c; only that CM knows. Or a
+// replica of the region has not committed c: then the primary still waits for the evidence in
+// the replica's logs, which the replica drains when it commits c. back lists the machines that
+// have come back. If a machine's life in c has ended, its memory shows whether that life
+// committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven

@@ -29,7 +29,7 @@ func (m *Machine) askCM(ctx context.Context, kind uint8, handler call.Handler, a
 		answer, err = handler(m.self, encoded)
 	} else {
 		ask := m.cfg.Endpoint.Call
-		if kind == kindMove { // there are programs that move regions, but know no orders; a CM has all its handlers
+		if kind == kindMove { // a CM may know moves of regions, but no orders (kindMove). A CM that has started has all its handlers
 			ask = m.cfg.Endpoint.CallStarted
 		}
 		answer, err = ask(during{ctx, m, c.ID}, recovery.PeerIn(c, c.CM), kind, encoded)
@@ -133,8 +133,8 @@ func (m *Machine) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If a replica does not hear of the region now, the configuration must be changing, and the next
-	// one tells it.
+	// If a replica does not hear of the region now, the configuration must be changing, and the
+	// next configuration tells that replica.
 	m.cfg.Events.failed("announce a region", m.atReplicas(during{context.Background(), m, c.ID}, c, made, kindAnnounce, m.onAnnounce))
 	return json.Marshal(made)
 }

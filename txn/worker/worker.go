@@ -57,12 +57,14 @@ type Worker struct {
 	toRing             []rdma.MachineID
 	// isUnflushed says that operations have been posted since the last Flush.
 	isUnflushed bool
-	// gathering says that a goroutine will flush them after it has given way to others; see
-	// GatherLocked. waiting is how many goroutines wait for operations, if the machine gathers posts.
+	// gathering says that a goroutine will flush those operations after it has given way to
+	// others; see GatherLocked. waiting is how many goroutines wait for operations, if the
+	// machine gathers posts.
 	gathering atomic.Bool
 	waiting   atomic.Int32
 	buf       []byte // a message being encoded
-	// credit is where peers report how much of our records they have freed.
+	// credit is where peers report how far they have freed the logs and queues that this worker
+	// writes to.
 	credit  *nvram.Memory
 	named   []uint64 // the result of takeTruncatedLocked
 	timer   clock.Timer
@@ -87,7 +89,7 @@ type peer struct {
 	// life is the number of times that this machine has begun to listen to the peer.
 	life uint32
 	// connection is the number of times that the peer has begun to listen to this machine. It
-	// identifies the log and queue that this machine writes there.
+	// identifies the log and queue that this machine writes at the peer.
 	connection uint32
 	memory     *nvram.Memory // holds the log that the peer writes to here (in)
 	queue      *nvram.Memory // holds the message queue inMsgs
@@ -109,9 +111,9 @@ type peer struct {
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
-	// hasLeft says that the peer has left the configuration, and that the ledger of its log (in) is
-	// still needed: until a recovery is settled with all regions available. relogged is the number
-	// of the peer's logs that were replaced for that reason.
+	// hasLeft says that the peer has left the configuration, and that the ledger of its log
+	// (in) is still needed: until a recovery is settled with all regions available. relogged
+	// counts the logs of the peer that were replaced because their ledgers were needed.
 	hasLeft  bool
 	relogged int
 	// broken is the reason why all further input from the peer is ignored; nil if input counts.
