@@ -18,9 +18,9 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine, f.Fault) }
 
-// CheckMembers walks every region of configuration c and returns the faults: see Local.Check. All
-// machines of c must be among members, all transactions of earlier configurations recovered, and all
-// backups filled. The caller holds moves (HoldMoves), from before it has taken c.
+// CheckMembers walks every region of configuration c and returns the faults: see Local.Check.
+// All machines of c must be among members, all transactions of earlier configurations
+// recovered, and all backups filled. The caller must have called HoldMoves before it took c.
 func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	machines := make(map[rdma.MachineID]*Member)
 	for _, m := range members {

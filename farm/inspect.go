@@ -110,8 +110,9 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 	return torn, err
 }
 
-// unowned returns ErrTorn if an object is locked at its primary. In c everything has been recovered
-// and filled, so no transaction is left that could release the lock. The caller holds moves.
+// unowned returns ErrTorn if an object is locked at its primary. In c everything has been
+// recovered and filled, so no transaction is left that could release the lock. The caller has
+// called HoldMoves.
 func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {

@@ -52,8 +52,8 @@ type LocalMachine struct {
 // Open opens the instance that cfg describes, or makes it.
 func Open(cfg Config) (*Local, error) { return OpenContext(context.Background(), cfg) }
 
-// OpenContext is like Open, but gives up when ctx ends. Without such an end it may wait for ever, for
-// a region whose memory is at a machine that is not here.
+// OpenContext is like Open, but gives up when ctx ends. If ctx never ends, it may wait for ever
+// for a region whose memory is at a machine that this process does not have.
 func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (l *Local) isEmpty() bool {
 			}
 			r := m.replica(p.Region)
 			if r == nil {
-				return false // it has just moved, so it is not new
+				return false // the region has just moved, so it is not new
 			}
 			for _, h := range r.Objects {
 				if h.Allocated() {
@@ -372,10 +372,11 @@ func (l *Local) Close() error {
 	return errors.Join(err, l.closeMemory())
 }
 
-// quiesce waits until everything is applied at the living machines. If they are not a majority, a
-// commit that needs a killed machine can end only in their next lives, so quiesce does not wait long.
-// Only afterwards the machines suspect no other any more (Leave): a commit that needs a machine that was
-// just killed ends because the others go on without it.
+// quiesce waits until everything is applied at the living machines. If they are not a majority,
+// a commit that needs a killed machine can end only in their next lives, so quiesce does not
+// wait long. It calls Leave, after which the machines suspect no other, only at the end: until
+// then, a commit that needs a machine that was just killed can end, because the others go on
+// without that machine.
 func (l *Local) quiesce() error {
 	members := l.living()
 	patience, minority := closePatience, minorityOf(members)

@@ -56,8 +56,9 @@ type MemberConfig struct {
 	// Prepare, if not nil, is called with the machine's transactions to register the handlers of
 	// shipped functions, before any machine can ship a function to it.
 	Prepare func(*txn.Machine)
-	// HoldMoves says that no replicas move: see HoldMoves. It holds them from the beginning, also
-	// those that an earlier life has begun, and those away from machines that are being drained.
+	// HoldMoves says that no replicas move, as after HoldMoves, from the beginning: neither
+	// those that an earlier life has begun to move, nor those of machines that are being
+	// drained.
 	HoldMoves bool
 	// BalanceDelay is membership.Config's.
 	BalanceDelay time.Duration
@@ -138,8 +139,8 @@ type Member struct {
 	dropped map[*region.Region]func() error
 	// departed are the replicas that have moved to other machines.
 	departed []*departed
-	// unread are the replicas that are filled since the given configurations, and that nobody can READ
-	// yet: see registerReads.
+	// unread are the replicas that this machine began to fill in the given configurations and
+	// has not registered for READs yet: see registerReads.
 	unread map[region.ID]cluster.ID
 	// read counts the bytes read so far for each replica that is being filled.
 	read   map[region.ID]int

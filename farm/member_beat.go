@@ -14,14 +14,16 @@ import (
 // may become shorter before the next beat.
 func beatEvery(length time.Duration) time.Duration { return length * 2 / 3 }
 
-// remindedLeases is how many lease times pass without a look at the clock while the keeper reminds the
-// machine of its beats. A machine whose processors become busy meanwhile beats that late, and keeps its lease: the
-// keeper gives a machine that waits for a processor eight lease times more.
+// remindedLeases is how many lease times beat sleeps at most while the keeper reminds the
+// machine of its beats. If the processors become busy meanwhile, the next beat is late by that
+// much. The machine keeps its lease: the keeper gives a machine that waits for a processor
+// eight lease times more.
 const remindedLeases = 4
 
-// beats is when the machine has beaten. A timer wakes six threads and a reminder one or two, so an idle
-// machine beats when it is reminded. While goroutines keep all processors busy, one that is reminded
-// waits behind all of them, and one that a timer wakes does not: so timers take over when reminders are late.
+// beats records when the machine last beat. An idle machine beats when the keeper reminds it,
+// which wakes one or two threads; a timer wakes six. While goroutines keep all processors busy,
+// a reminded goroutine waits behind all of them, and a goroutine that a timer wakes does not:
+// so the timer takes over when reminders are late.
 type beats struct {
 	lockrank.Mutex[lockrank.Leaf] // not held by a beat: two may overlap, and neither waits for the other
 	last                          time.Time

@@ -38,7 +38,7 @@ type departed struct {
 func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
-	_, isUnread := m.unread[id] // it was filled in a configuration that never was committed here
+	_, isUnread := m.unread[id] // it was filled in a configuration that was never committed here
 	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], true, nil})
 	delete(m.regions, id)
 	delete(m.blocks, id)
@@ -74,9 +74,9 @@ func (m *Member) detachLocked(d *departed) error {
 	return err
 }
 
-// settling is called when recovery for a configuration is settled here. Departed replicas lose their
-// names before the memory says so: a later life takes a replica that it finds for one that has
-// everything up to what was settled.
+// settling is called when recovery for a configuration is about to be settled here. It takes
+// the names of departed replicas before it records that in the memory: a later life assumes
+// that each replica which it finds has everything up to the last settled configuration.
 func (m *Member) settling(in cluster.ID) {
 	if err := m.detachDeparted(func(d *departed) bool { return d.in <= in }); err != nil {
 		m.log.Warn("memory of replicas that have moved away keeps its name: this machine counts as older than it is when it starts again", "machine", m.id, "error", err)
@@ -100,8 +100,9 @@ func (m *Member) endReadsLocked(d *departed) {
 	}
 }
 
-// endBlocksKeyLocked ends the WRITEs of block headers to a departed replica whose key the one in
-// placement p is about to get: the primary has stayed the same.
+// endBlocksKeyLocked frees the key under which the replica in placement p is about to receive
+// block headers, if a departed replica has that key. This is so if the primary has stayed the
+// same.
 func (m *Member) endBlocksKeyLocked(p cluster.Placement) {
 	for _, d := range m.departed {
 		if d.region.ID() == p.Region && d.blocks == route.BlocksKey(p) {
@@ -111,8 +112,8 @@ func (m *Member) endBlocksKeyLocked(p cluster.Placement) {
 	}
 }
 
-// departedWaiting returns how many departed replicas the end of an epoch helps: the others wait for
-// recovery, or only for a goroutine that frees them.
+// departedWaiting returns how many departed replicas wait for the end of an epoch. The others
+// wait for recovery, or only for the goroutine that frees them.
 func (m *Member) departedWaiting() (n int) {
 	settled, epoch := cluster.ID(m.settledFor.Load()), m.txn.Epoch()
 	m.replicas.Lock()
@@ -125,7 +126,8 @@ func (m *Member) departedWaiting() (n int) {
 	return n
 }
 
-// departedEpochs is how many epochs end until all operations have ended that were going on before.
+// departedEpochs is how many epochs must end before every operation that may use a departed
+// replica has ended.
 const departedEpochs = 2
 
 // freeDeparted frees the memory of the departed replicas that nobody can be using any more.
@@ -154,7 +156,8 @@ func (m *Member) freeDepartedIf(isUnused func(*departed) bool) error {
 	return errors.Join(errs...)
 }
 
-// endDepartedLocked frees a departed replica. If it still has its name, it has so beyond this life.
+// endDepartedLocked frees a departed replica. If the replica still has its name, its memory
+// stays for the next life.
 func (m *Member) endDepartedLocked(d *departed) error {
 	m.endReadsLocked(d)
 	if d.blocks != 0 {

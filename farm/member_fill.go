@@ -19,8 +19,9 @@ import (
 const (
 	fillRetry    = 10 * time.Millisecond
 	fillRetryMax = 320 * time.Millisecond
-	// refuseAfter is how many attempts to fill a replica that moves or grows here may find no room. Meanwhile
-	// memory that has moved away may become free.
+	// refuseAfter is the number of attempts without room after which this machine refuses a
+	// replica that its region can do without. Until then, memory of replicas that have moved
+	// away may become free.
 	refuseAfter = 8
 )
 
@@ -148,9 +149,10 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	}
 }
 
-// refuseNeedless refuses what moves to this machine, or grows here, or is not needed since fewer replicas are wanted, if it has
-// found no room too often: nothing is lost, and no other region moves, grows or shrinks as long as this one is being filled.
-// A replica that a region lacks is not given up.
+// refuseNeedless refuses a replica that has found no room refuseAfter times, if its region can
+// do without it: the replica moves here, or a resize added it, or fewer replicas are wanted by
+// now. Nothing is lost by that, and no other region moves, grows or shrinks as long as this
+// replica is being filled. A replica that its region needs is not given up.
 func (m *Member) refuseNeedless(ctx configurationContext, c *cluster.Configuration, p cluster.Placement, full int) {
 	isNeedless := !c.NeedsFilling(&p) || p.Move != nil && p.Move.To == m.id
 	if !isNeedless || full < refuseAfter || sabotage.FullTarget.Skipped() {
@@ -243,8 +245,9 @@ func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 	return nil
 }
 
-// paceOf returns the aggressive pace if only one replica is left that has everything (SOSP'15 section 6.4). A
-// region that moves or grows has all that it needs, even if that is one, and is in no hurry.
+// paceOf returns the aggressive pace if only one replica is left that has everything (SOSP'15
+// section 6.4). A region that moves or grows has all the replicas that it needs, even if that
+// is one, and is in no hurry.
 func (m *Member) paceOf(c *cluster.Configuration, p cluster.Placement) data.Pace {
 	switch {
 	case isLast(p) && c.NeedsFilling(&p):

@@ -31,9 +31,10 @@ func (h *host) Freeze(c *cluster.Configuration) {
 	h.transactions.Freeze(c)
 }
 
-// keeps reports whether c makes this machine the primary of a region, and whether it has been so without
-// interruption. It has not if it was the primary in the configuration that it has applied last, another
-// machine was so in one that it has not applied, and it is so again in c.
+// keeps reports whether c makes this machine the primary of a region (isOurs), and whether the
+// machine has been so without interruption (goesOn). There was an interruption if another
+// machine was the primary in a configuration between the last one that this machine applied and
+// c.
 func (m *Member) keeps(c *cluster.Configuration, id region.ID) (isOurs, goesOn bool) {
 	if id >= c.NextRegion { // made in c itself, in a later revision
 		return true, true
@@ -262,11 +263,12 @@ func (m *Member) openReplica(in cluster.ID, p cluster.Placement, isNew bool) (r 
 	return r, nil
 }
 
-// registerReads registers, once a configuration is committed, the replicas that are filled since it or
-// since an earlier one. Nobody READs them before they are complete. But if an earlier replica of the
-// region has departed from this machine, machines that have not applied the configuration yet may
-// take this machine for the primary: they still READ that replica, under the same key, and must not
-// find the empty one.
+// registerReads is called once a configuration is committed. It registers for READs the
+// replicas that this machine began to fill in that configuration or an earlier one. Nobody
+// needs to READ them before they are complete, and to register them earlier would do harm. If
+// an earlier replica of the region has departed from this machine, machines that have not
+// applied the configuration yet may take this machine for the primary: they READ the departed
+// replica, under the same key, and must not find the empty one.
 func (m *Member) registerReads(committed cluster.ID) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
@@ -327,7 +329,7 @@ func (m *Member) loseFilling(id region.ID) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	if _, isUnread := m.unread[id]; isUnread {
-		delete(m.unread, id) // the key is that of a replica that has departed, if there is one
+		delete(m.unread, id) // if the region's key is registered, it belongs to a departed replica
 	} else {
 		m.nic.Deregister(route.RegionKey(id))
 	}

@@ -11,10 +11,10 @@ import (
 // wholePoll is the interval at which awaitWhole checks.
 const wholePoll = 5 * time.Millisecond
 
-// HoldMoves keeps the members of an instance from moving replicas, and from handing over primaries, until
-// release is called. All members
-// hold them, since any may become the CM. Moves that are under way stay so; the change of the
-// configuration that begins or ends one goes on.
+// HoldMoves keeps the members of an instance from moving replicas, and from handing over
+// primaries, until release is called. All members hold them, since any may become the CM. Moves
+// that have begun do not end meanwhile. But a change of the configuration that is in progress
+// goes on, even if it begins or ends a move.
 func HoldMoves(members []*Member) (release func()) {
 	var releases []func()
 	for _, m := range members {
@@ -27,9 +27,9 @@ func HoldMoves(members []*Member) (release func()) {
 	}
 }
 
-// awaitWhole waits until all members of the instance have nothing left to recover and every backup
-// has all of its region. It returns their configuration, which stays as it is as long as all members
-// live and the caller holds moves.
+// awaitWhole waits until all members of the instance have nothing left to recover and every
+// backup has all of its region. It returns their configuration, which stays as it is as long as
+// all members live and the moves are held (HoldMoves).
 func awaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
 	for {
 		c := wholeConfiguration(members)

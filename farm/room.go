@@ -97,8 +97,8 @@ func (m *Member) hasRoom() bool {
 	return m.shrinkReserveLocked(replica) == nil
 }
 
-// needRoomForAll makes each further look need room for a whole replica: one that was begun has turned
-// out to find none, after much was copied.
+// needRoomForAll makes each further look require room for a whole replica: a replica that had
+// been begun has run out of room, after much was copied.
 func (m *Member) needRoomForAll() {
 	m.room.Lock()
 	defer m.room.Unlock()

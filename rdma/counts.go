@@ -19,21 +19,25 @@ import (
 //	Wakes       events that were waited for   -                      calls of the kernel that woke a peer
 type Counts struct {
 	Operations uint64
-	// Bytes are those of READs and WRITEs. A card has a READ more for WRITEs that somebody waits for.
+	// Bytes are the bytes of READs and WRITEs. On a card they include the READs that follow
+	// WRITEs that somebody waits for.
 	Bytes uint64
-	// Calls hand over operations. Each is a round trip into another world than Go's, so a batch should
-	// need one, to however many machines it goes.
+	// Calls are the calls that hand over operations. Each leaves Go, which costs time, so a
+	// batch should need one, to however many machines it goes.
 	Calls uint64
-	// Polls look for completions, hand over receives, and ask for events.
+	// Polls are the calls that look for completions, hand over receives, or ask for events.
 	Polls uint64
-	// Answers are of this machine, to operations of others.
+	// Answers are this machine's answers to operations of others.
 	Answers uint64
-	// Doorbells tell a card of work requests that it has not fetched: one for each chain of those of a queue pair.
+	// Doorbells tell a card of work requests that it has not fetched: one for each chain of
+	// requests on a queue pair.
 	Doorbells uint64
-	// Requests are what the card has been given for the operations: one for each, and more for long ones.
+	// Requests are the work requests that the card got for the operations: one for each, and
+	// more for long ones.
 	Requests uint64
-	// Signalled are the requests whose completion the card writes, Inlined those that bring their bytes, so that the
-	// card need not fetch them, Fenced those that wait until READs before them are done.
+	// Signalled are the requests whose completion the card reports. Inlined are the requests
+	// that bring their bytes, so that the card need not fetch them. Fenced are the requests
+	// that wait until earlier READs are done.
 	Signalled, Inlined, Fenced uint64
 	Wakes                      uint64
 }
@@ -60,7 +64,8 @@ func (c Counts) Sub(before Counts) Counts {
 // Add returns the sum of two counts.
 func (c Counts) Add(o Counts) Counts { return c.Sub(Counts{}.Sub(o)) }
 
-// Counters are where a NIC counts. They are safe for concurrent use. The fields are those of Counts.
+// Counters are the counters of Counts, with the same fields, while a NIC counts. They are safe
+// for concurrent use.
 type Counters struct {
 	Operations, Bytes, Calls, Polls, Answers, Doorbells atomic.Uint64
 	Requests, Signalled, Inlined, Fenced, Wakes         atomic.Uint64
@@ -81,7 +86,8 @@ func (n *Counters) AddTo(c *Counts) {
 	c.Wakes += n.Wakes.Load()
 }
 
-// CountersOf are the counters of a NIC's workers. A worker's next queue goes on with those of the former.
+// CountersOf are the counters of a NIC's workers. If a worker opens another queue, its counters
+// go on.
 type CountersOf struct{ workers sync.Map } // int to *Counters
 
 // Worker returns the counters of a worker.

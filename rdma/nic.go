@@ -160,8 +160,9 @@ type Queue interface {
 	Close() error
 }
 
-// A Breaker is a Queue whose operations are pending for as long as the network needs to find out that
-// another machine is silent. With other queues they fail at once, or never wait for the other machine.
+// A Breaker is a Queue whose operations on a silent machine stay pending until the network
+// notices the silence. Operations of other queues fail at once, or never wait for the other
+// machine.
 type Breaker interface {
 	// Break ends the connection to machine m, if there is one, because nobody wants its answers any
 	// more: what is pending there fails with ErrBroken. Posts fail, too, until those failures have been

@@ -17,8 +17,9 @@ const (
 	retryAfter = 10 * time.Millisecond
 )
 
-// Accept accepts connections until the door is closed, and has welcome called for each, on a goroutine that run starts. welcome calls
-// known when it knows who the other side is, or that it will not.
+// Accept accepts connections until the door is closed. For each it calls welcome, on a
+// goroutine that run starts. welcome must call known once it has the greeting, or will get
+// none.
 func Accept(door net.Listener, run func(func()), welcome func(accepted net.Conn, known func())) {
 	strangers := make(chan struct{}, strangersMax)
 	for {
@@ -45,7 +46,7 @@ type Sockets struct {
 	}
 }
 
-// Keep records whose an accepted connection is; ok is false after Close.
+// Keep records that an accepted connection is machine from's; ok is false after Close.
 func (s *Sockets) Keep(socket net.Conn, from rdma.MachineID) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +78,7 @@ func (s *Sockets) End(from rdma.MachineID) {
 	}
 }
 
-// Close closes all connections, and has Keep refuse further ones.
+// Close closes all connections. After that Keep refuses further ones.
 func (s *Sockets) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

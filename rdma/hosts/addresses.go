@@ -5,7 +5,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Addresses knows where the other machines are: where they have told that they are, when they connected, or else where the caller says.
+// Addresses finds the addresses of the other machines: the address that a machine told in its
+// greeting, or, if it has told none, the address that the caller knows.
 type Addresses struct {
 	resolve func(m rdma.MachineID) (address string, ok bool)
 	mu      struct {
@@ -14,21 +15,22 @@ type Addresses struct {
 	}
 }
 
-// told is the address that a machine has told of itself, in a life.
+// told is the address that a life of a machine has told in its greeting.
 type told struct {
 	life    uint64
 	address string
 }
 
-// NewAddresses returns the addresses that resolve, which must not wait, and machines say.
+// NewAddresses returns addresses that no machine has told yet. resolve returns the address that
+// the caller knows; it must not wait.
 func NewAddresses(resolve func(m rdma.MachineID) (address string, ok bool)) *Addresses {
 	a := &Addresses{resolve: resolve}
 	a.mu.told = make(map[rdma.MachineID]told)
 	return a
 }
 
-// Learn notes the address that a machine tells of itself in a greeting that has been accepted, unless
-// a later life of the machine has told one meanwhile.
+// Learn notes the address in a greeting that was accepted, unless a later life of the sender
+// has told one already.
 func (a *Addresses) Learn(g Greeting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,8 +39,9 @@ func (a *Addresses) Learn(g Greeting) {
 	}
 }
 
-// Forget drops the address that a machine has told, because it cannot be reached there: then the caller, who may know a later
-// one, is asked. The life stays: no earlier one may tell an address.
+// Forget drops an address that machine m has told, because m cannot be reached there. From then
+// on Of asks the caller, who may know a later one. The life stays noted: no earlier life can
+// tell an address.
 func (a *Addresses) Forget(m rdma.MachineID, address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

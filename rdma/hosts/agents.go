@@ -6,14 +6,15 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// An AgentID names an agent: by the worker of this machine, and by the other machine, whose sibling of
+// An AgentID names an agent: by a worker of this machine, and by the machine whose sibling of
 // that worker has connected.
 type AgentID struct {
 	From   rdma.MachineID
 	Worker int
 }
 
-// An Agent is the end of another machine's connection: on its behalf something happens in the memory of this machine.
+// An Agent is this machine's end of a connection that another machine has opened: through it
+// the other machine's operations reach the memory of this machine.
 type Agent interface {
 	// Socket is the connection. When it is closed, the agent ends.
 	Socket() net.Conn
@@ -21,10 +22,10 @@ type Agent interface {
 	Ended() <-chan struct{}
 }
 
-// Agents are those of a machine.
+// Agents are the agents of a machine.
 type Agents[A Agent] map[AgentID]A
 
-// Remove removes the agents that match, for StopAll.
+// Remove removes the agents for which match returns true, and returns them, for StopAll.
 func (t Agents[A]) Remove(match func(id AgentID, a A) bool) (removed []A) {
 	for id, a := range t {
 		if match(id, a) {
@@ -35,7 +36,7 @@ func (t Agents[A]) Remove(match func(id AgentID, a A) bool) (removed []A) {
 	return removed
 }
 
-// StopAll ends the connections of agents and waits until these have ended.
+// StopAll closes the connections of agents, and waits until the agents have ended.
 func StopAll[A Agent](agents []A) {
 	for _, a := range agents {
 		_ = a.Socket().Close() // wakes the agent

@@ -1,14 +1,16 @@
 package hosts
 
-// A Bell calls a worker's bell when it has rung. It has a goroutine of its own, because the function may wait for room in
-// a queue, which comes with what the goroutines bring that ring. It may stand for several rings that came before it was called.
+// A Bell calls a worker's bell after it has rung. One call may stand for several rings. The
+// calls run on a goroutine of the Bell: they may wait for room in a queue, and the goroutines
+// that ring are the ones that make that room.
 type Bell struct {
 	call   func()
 	rung   chan struct{} // holds one ring for which call has not been called
 	closed <-chan struct{}
 }
 
-// NewBell returns a bell that calls call until closed is closed. With nil, nobody hears it.
+// NewBell returns a Bell that calls call until closed is closed. If call is nil, rings have no
+// effect.
 func NewBell(call func(), closed <-chan struct{}) *Bell {
 	b := &Bell{call: call, rung: make(chan struct{}, 1), closed: closed}
 	if call != nil {
@@ -25,7 +27,7 @@ func (b *Bell) run() {
 			return
 		}
 		select {
-		case <-b.closed: // both had come
+		case <-b.closed: // the bell has rung, too, but must not call any more
 			return
 		default:
 			b.call()
@@ -37,6 +39,6 @@ func (b *Bell) run() {
 func (b *Bell) Ring() {
 	select {
 	case b.rung <- struct{}{}:
-	default: // it has rung, and the function has not been called since
+	default: // a ring is waiting already
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A connection begins with a greeting of the side that has opened it, and a reply. After both, providers have what else they need:
+// A connection begins with a greeting of the side that has opened it, and a reply. Providers
+// decide what follows:
 //
 //	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 | address, its length before it 1 |
 //	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |
@@ -28,7 +29,7 @@ type Protocol struct {
 
 // A Greeting is the first message over a connection.
 type Greeting struct {
-	Purpose  uint8 // of the connection; the provider's
+	Purpose  uint8 // what the connection is for; each provider has its own values
 	From, To rdma.MachineID
 	Worker   uint16
 	Dial     uint32 // numbers the connections that a life has opened
@@ -81,7 +82,8 @@ func (p Protocol) ReadGreeting(r io.Reader) (g Greeting, err error) {
 	return g, nil
 }
 
-// IsBefore reports whether a greeting's connection has been made before that of a number, in the same life. Numbers wrap.
+// IsBefore reports whether the greeting's connection was opened before connection number dial
+// of the same life. Numbers wrap.
 func (g *Greeting) IsBefore(dial uint32) bool { return int32(g.Dial-dial) < 0 }
 
 // A Refusal says why a machine does not accept a connection.
@@ -103,10 +105,10 @@ const (
 	CardBroken
 )
 
-// ErrGarbage says that the other side is no machine, or none of this provider.
+// ErrGarbage says that the other side is no machine, or uses another provider.
 var ErrGarbage = errors.New("not a connection of a farmsql machine")
 
-// Refusals are the errors that stand for the reasons.
+// Refusals are the errors of the reasons.
 var Refusals = map[Refusal]error{
 	OtherFormat:    errors.New("the other machine speaks another format"),
 	OtherCluster:   errors.New("the other machine belongs to another cluster"),

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Memories is the registered memory of a machine. It has a table of the copiers that may be copying: code that takes
-// memory away waits for the copy in progress of each.
+// Memories is the registered memory of a machine. It has a table of all copiers: code that
+// takes memory away waits for the copy that each of them has in progress.
 type Memories struct {
 	registered atomic.Pointer[map[rdma.Key]*nvram.Memory]
 	mu         struct {

@@ -20,7 +20,7 @@ const GreetingMax = 5 * time.Second
 // ErrTLS says that a TLS configuration would let in strangers.
 var ErrTLS = errors.New("TLS needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")
 
-// Security is how a machine's connections are secured.
+// Security says how a machine secures its connections.
 type Security struct {
 	// TLS has the machine's certificate, and in RootCAs and ClientCAs the authorities that certify the others'. With nil,
 	// connections are in the clear.
@@ -64,7 +64,8 @@ func (s *Security) client(host string) *tls.Config {
 	return c
 }
 
-// Hear makes the handshake of an accepted connection and has its greeting read, which must come within GreetingMax.
+// Hear makes the handshake of an accepted connection, and calls read for its greeting. Both
+// must end within GreetingMax.
 func Hear[G any](ctx context.Context, s *Security, accepted net.Conn, read func(io.Reader) (G, error)) (stream net.Conn, g G, err error) {
 	socket := SocketOf(accepted)
 	if err = s.Tune(socket); err != nil {
@@ -87,7 +88,8 @@ func Hear[G any](ctx context.Context, s *Security, accepted net.Conn, read func(
 	return stream, g, socket.SetDeadline(time.Time{})
 }
 
-// Shake makes the handshake of a connection to a machine at an address, over stream, and returns what to speak over.
+// Shake makes the handshake, over stream, of a connection to a machine at an address. It
+// returns the connection to use from then on.
 func (s *Security) Shake(ctx context.Context, stream net.Conn, to rdma.MachineID, address string) (net.Conn, error) {
 	if s.TLS == nil {
 		return stream, nil
@@ -103,7 +105,8 @@ func (s *Security) Shake(ctx context.Context, stream net.Conn, to rdma.MachineID
 	return secured, s.Permit(secured, to)
 }
 
-// Permit returns why who is at the other end of a connection may not act as machine m, or nil.
+// Permit returns nil if the other side of a connection may act as machine m, and otherwise the
+// reason why not.
 func (s *Security) Permit(stream net.Conn, m rdma.MachineID) error {
 	if secured, ok := stream.(*tls.Conn); ok && s.Authorize != nil {
 		return s.Authorize(m, secured.ConnectionState())

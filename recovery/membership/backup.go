@@ -40,9 +40,9 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 // handOver makes the CM of c ask the other members, one after the other, to take its place,
 // until one has moved the instance on from c. The CM does so if it cannot reach the store, or
 // is about to stop: it keeps its leases, so nobody would take its place unasked. It asks
-// neither suspects nor members that are about to stop as well. At a machine other than the CM,
-// which cannot reach the store either, handOver only drops the request to take the CM's place,
-// if there was one: the machine waits until it is asked again.
+// neither suspects nor members that are about to stop as well. At a machine that is not the CM
+// and cannot reach the store, handOver only drops the request to take the CM's place, if there
+// was one: the machine waits until it is asked again.
 func (m *Machine) handOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	m.mu.handed = false

@@ -14,7 +14,8 @@ import (
 // A resizeRequest is the argument of RESIZE.
 type resizeRequest struct{ Replicas int }
 
-// isOver reports whether there is nothing left to do for a request in c: what is left is done by each CM without it.
+// isOver reports whether c grants the request. Each CM then adds and removes replicas by the
+// configuration alone, without the request.
 func (r resizeRequest) isOver(c *cluster.Configuration) bool { return c.Replicas == r.Replicas }
 
 // Resize makes the instance give all regions another number of replicas. It returns once a configuration says so;
@@ -45,8 +46,9 @@ func (m *Machine) onResize(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, m.answerResize(r)
 }
 
-// answerResize returns nil if a request is granted. If it was dropped, it must not be made again: the last one who asks
-// decides, not the one who asks most often.
+// answerResize returns nil if a request is granted. A request that was dropped fails with an
+// error after which it is not repeated: the last caller decides the number, not the one that
+// asks most often.
 func (m *Machine) answerResize(r resizeRequest) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,12 +84,12 @@ func (m *Machine) beginResize(from call.Peer, r resizeRequest) error {
 		m.mu.resizes = []resizeRequest{r}
 		m.leadLocked()
 	}
-	m.wakeLocked() // whoever has made a request that is dropped
+	m.wakeLocked() // wakes the callers of the requests that are dropped
 	return nil
 }
 
-// resized returns the configuration after base that grants a request. If the request has become impossible since it
-// came, it is dropped, and the machine that has asked is told.
+// resized returns the configuration after base that grants the request. A request that has
+// become impossible since it came is dropped, and its caller gets the error.
 func (m *Machine) resized(base *cluster.Configuration, r resizeRequest) (*cluster.Configuration, error) {
 	next, err := base.Resize(r.Replicas)
 	if err != nil {

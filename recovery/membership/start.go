@@ -106,12 +106,14 @@ func (m *Machine) Start(ctx context.Context) error {
 	}
 }
 
-// isMemberBefore reports whether this machine has become a member meanwhile. If not, it sets c as the
-// floor: the machine applies no configuration before c. This matters if c does not contain the
-// machine, which therefore asks to be admitted. Without the floor, a late NEW-CONFIG of an earlier
-// configuration, which did contain the machine, would make it a member. When it is then admitted, it
-// would be a member for the second time in one life, and take its memory for complete. Nor does it apply one of a line that
-// its store does not know: members may have gone over to a machine that was refounded, and this one not yet, or never.
+// isMemberBefore reports whether this machine has become a member meanwhile. If not, it sets c
+// as the floor: the machine applies no configuration before c. This matters if c does not
+// contain the machine, which therefore asks to be admitted. Without the floor, a late
+// NEW-CONFIG of an earlier configuration, which did contain the machine, would make it a
+// member. When it is then admitted, it would be a member for the second time in one life, and
+// take its memory for complete. Nor does the machine apply a configuration of a line that its
+// store does not know: other members may follow a machine that was refounded, and this machine
+// not yet, or never.
 func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

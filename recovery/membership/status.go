@@ -31,8 +31,8 @@ type Status struct {
 	// changing the configuration, or has asked the CM to change it: another configuration follows,
 	// even if nobody is suspected.
 	Recovering, Changing bool
-	// BalanceIn, only at the CM, is the time until regions move, or are handed over, for the sake of
-	// balance; 0 if none are to, or if they may now.
+	// BalanceIn, only at the CM, is the time until replicas are moved, or primaries handed
+	// over, for the sake of balance; 0 if there is nothing to balance, or no time left to wait.
 	BalanceIn time.Duration
 	// MovesAwait, only at the CM, says what holds up moves, and changes of the number of replicas; empty if nothing does.
 	MovesAwait string

@@ -63,8 +63,9 @@ func newRun(t *Recovery, c *cluster.Configuration) *run {
 	return r
 }
 
-// either is a context that ends when the context given to Commit ends, or the run does. Its users,
-// including calls, poll Err. They must not wait for Done, which is that of Commit's context alone.
+// either is a context that ends when the context given to Commit ends, or the run does. Its
+// users, including calls, poll Err. They must not wait for Done, which only says that Commit's
+// context has ended.
 type either struct {
 	context.Context
 	run context.Context

@@ -115,8 +115,8 @@ func (n nic) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	n.NIC.Datagrams(f)
 }
 
-// hold keeps m if the wire holds messages back, and reports whether it does: if not, the caller sends
-// m on. A repetition of a message that has been held is dropped.
+// hold keeps m if the wire holds messages back, and then returns true; otherwise the caller
+// sends m on. A repetition of a message that has been held is dropped.
 func (w *Wire) hold(m *Message, n nic, to rdma.MachineID) bool {
 	m.From, m.To = n.Machine(), to
 	w.mu.Lock()
