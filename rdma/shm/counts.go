@@ -8,10 +8,10 @@ import (
 
 var _ rdma.Counter = (*NIC)(nil)
 
-// Counts implements rdma.Counter. Operations cost nothing to be counted: the active word of each worker rises by two with each. The
-// counter of operations has only what that does not say: those of its former rounds, less the attempts that did not succeed. So
-// operations of a queue that posts meanwhile may be counted wrongly in the moment in which its active word becomes 0 again, once in
-// 2^31.
+// Counts implements rdma.Counter. Counting costs operations nothing: the low half of a worker's
+// active word rises by two with each operation. The counter Operations corrects that number: it
+// gains 2^31 each time that the low half wraps to 0, and loses the attempts that failed. If a
+// queue posts at the moment of such a wrap, once in 2^31 operations, Counts may be wrong.
 func (nic *NIC) Counts() rdma.Counts {
 	c := nic.counts.Sum()
 	for w := range nic.state.workers() {

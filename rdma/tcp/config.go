@@ -48,8 +48,9 @@ type Config struct {
 	// Unreached, if not nil, is called for each attempt to connect to a machine that fails; address is
 	// empty if the machine has none.
 	Unreached func(m rdma.MachineID, address string, reason error)
-	// Silent, if not nil, is called when datagrams have been sent to a machine for silentAfter, none of it has come, and
-	// it has just answered over TCP; and again as long as that is so. It must not wait.
+	// Silent, if not nil, is called when datagrams have been sent to a machine for silentAfter
+	// and none has come from it, although it has just answered over TCP. It is called again as
+	// long as that is so. It must not wait.
 	Silent func(m rdma.MachineID, address netip.AddrPort)
 }
 

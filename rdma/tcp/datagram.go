@@ -38,9 +38,10 @@ const (
 	// keyAge is how long a sender uses a key. When it asks for the next one, it also finds the other
 	// machine's present address.
 	keyAge = 10 * time.Second
-	// silentAfter is how long datagrams to a machine may have had no answer until it is asked for a key once more: if it
-	// answers that, over TCP, only datagrams do not get through. A call is sent again every 50 ms, so it has sent far
-	// more than silentLeast by then; a single notice, which has no answer, proves nothing.
+	// silentAfter is how long datagrams to a machine may go without an answer before the sender
+	// asks it for a key once more. If it answers that, over TCP, only datagrams do not get
+	// through. A single notice, which has no answer, proves nothing: so silentLeast datagrams
+	// must have been sent. A call is sent again every 50 ms, so it has sent far more by then.
 	silentAfter = 5 * time.Second
 	silentLeast = 20
 	mailBuffer  = 1 << 20 // of the socket, each way

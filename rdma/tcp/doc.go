@@ -55,10 +55,11 @@
 //
 // # Line
 //
-// A line is for whoever exchanges datagrams without Go, as the thread of C that keeps leases does: every
-// wake-up of Go costs more than the exchange. It is a second socket at the same port, so that firewalls
-// need to know one number. The kernel looks at the first bytes of a datagram and gives it to the one
-// socket or the other (SO_ATTACH_REUSEPORT_CBPF). The user seals the datagrams himself, with keys that the
-// machines hand out to each other over connections as above. A connection itself would not do for
-// leases: its records are sealed by Go, in order, and one lost packet would hold up all that follow.
+// A line is for a user that exchanges datagrams without Go, such as the thread of C that keeps
+// leases: every wake-up of Go costs more than the exchange. It is a second socket at the same
+// port, so that firewalls need to know one number. The kernel looks at the first bytes of a
+// datagram and gives it to the one socket or the other (SO_ATTACH_REUSEPORT_CBPF). The user
+// seals the datagrams itself, with keys that the machines hand out to each other over
+// connections as above. A connection itself would not do for leases: its records are sealed by
+// Go, in order, and one lost packet would hold up all that follow.
 package tcp

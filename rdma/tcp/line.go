@@ -23,8 +23,9 @@ const (
 	LineMagic = "fsleaud1"
 )
 
-// A Line is a UDP socket at the machine's port for a user that sends and receives without Go, and what
-// hands out keys for it. The package neither reads nor writes the socket.
+// A Line is a second UDP socket at the machine's port, for a user that sends and receives
+// without Go. It also exchanges the keys of that user's datagrams. The package neither reads
+// nor writes the socket.
 type Line struct {
 	nic    *NIC
 	socket int // not known to Go's poller, which would wake up for each datagram that comes or goes
@@ -95,8 +96,8 @@ func divide(fd int) error {
 	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }
 
-// close closes the line, if there is one. The user may have descriptors of his own: he must close them
-// before the machine's port can be used again.
+// close closes the line, if there is one. If the user has duplicated the descriptor, the user
+// must close the duplicates before the machine's port can be used again.
 func (l *Line) close() error {
 	if l == nil {
 		return nil
@@ -134,8 +135,8 @@ func (l *Line) handOut(from rdma.MachineID) ([]byte, hosts.Refusal) {
 	return key[:], hosts.Accepted
 }
 
-// Ask asks another machine for a key for datagrams to it, and returns the key and the machine's present
-// address. It is not for machines that are asked by several goroutines at once. The error is
+// Ask asks another machine for a key for datagrams to it, and returns the key and the machine's
+// present address. Only one goroutine at a time may ask a machine. The error is
 // errors.ErrUnsupported if the machine has no line.
 func (l *Line) Ask(ctx context.Context, m rdma.MachineID) (key [LineKeyBytes]byte, at netip.AddrPort, err error) {
 	if l.nic.isCut(m) {

@@ -119,9 +119,10 @@ func (nic *NIC) Address() string { return nic.door.Addr().String() }
 // Machine returns the name with which the machine joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.cfg.Machine }
 
-// costs are those of the package's benchmark on one host. READs that are posted together share a batch,
-// and so do their answers: 16 take 1 us each at both ends. For a message, and for its reply, both ends
-// enter the kernel. So do they for a READ that nothing shares a batch with, without a worker at the other end: a half.
+// costs were measured by the package's benchmark on one host. READs that are posted together
+// share a batch, and so do their answers: of 16 READs, each takes 1 us at each end. A message
+// and its reply each enter the kernel at both ends. So do a READ that shares its batch with no
+// other and its answer, but no worker takes part at the other end: that costs half.
 var costs = rdma.Costs{Read: 2 * time.Microsecond, Wait: 8 * time.Microsecond, Message: 20 * time.Microsecond}
 
 // Costs implements rdma.NIC.
@@ -205,8 +206,8 @@ func (nic *NIC) isCut(m rdma.MachineID) bool {
 	return nic.mu.cut[m]
 }
 
-// Close implements rdma.NIC. Neither the receiver of datagrams nor Config.Refused may call it: it waits
-// for them.
+// Close implements rdma.NIC. Neither the receiver of datagrams nor Config.Refused may call it:
+// Close waits for them.
 func (nic *NIC) Close() error {
 	nic.mu.Lock()
 	if nic.mu.closed {

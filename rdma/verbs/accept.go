@@ -131,7 +131,7 @@ func (a *agent) isNewerThan(g greeting) bool {
 	return a.life > g.Life || a.life == g.Life && g.IsBefore(a.dial)
 }
 
-// enter adds an agent to the table, or returns why it is refused by now.
+// enter adds an agent to the table, or returns the reason to refuse it.
 func (nic *NIC) enter(a *agent, q *Queue) hosts.Refusal {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -147,8 +147,9 @@ func (nic *NIC) enter(a *agent, q *Queue) hosts.Refusal {
 	return hosts.Accepted
 }
 
-// dial connects to another machine, sends it g, of which the caller fills in purpose, machine, worker and the queue pair's address, and returns
-// the other queue pair's, which is in its reply.
+// dial connects to another machine and sends it g, in which the caller has set purpose,
+// machine, worker and the address of its queue pair. It returns the address of the other queue
+// pair, which the reply brings.
 func (nic *NIC) dial(ctx context.Context, g greeting) (stream net.Conn, to address, err error) {
 	at, ok := nic.addresses.Of(g.To)
 	err = errNoAddress

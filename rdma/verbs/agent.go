@@ -14,8 +14,9 @@ import (
 // tellMax is how long telling a machine that a key has ended may take.
 const tellMax = time.Second
 
-// An agent is the end of another machine's connection: the queue pair through which the card carries out its operations. Its
-// goroutine tells the other side where the memory of keys is.
+// An agent is the end of another machine's connection: the queue pair through which the card
+// carries out that machine's operations. The agent's goroutine tells the other side where the
+// memory of keys is.
 type agent struct {
 	nic     *NIC
 	id      hosts.AgentID
@@ -58,7 +59,8 @@ func (a *agent) tell(q question) error {
 	return err
 }
 
-// lookUp finds a piece of the memory of a key, has the card register it, and notes that the other side knows of the key.
+// lookUp finds a piece of the memory of a key, makes the card register it, and notes that the
+// other side knows of the key.
 func (a *agent) lookUp(q question) answer {
 	a.nic.mu.Lock()
 	r := a.nic.mu.regions[q.key]
@@ -81,15 +83,16 @@ func (a *agent) lookUp(q question) answer {
 		if a.nic.cfg.Unpinned != nil {
 			a.nic.cfg.Unpinned(err)
 		}
-	case q.piece == 0: // every registration has one, until it ends
+	case q.piece == 0: // every registration has piece 0, until it ends
 		to.kind = unknown
 	}
 	return to
 }
 
-// tellEnded says that the memory of a key has it no more. If the other side does not take that in time, the connection ends.
+// tellEnded tells the other side that the registration of a key has ended. If the other side
+// does not take the message in time, the connection ends.
 func (a *agent) tellEnded(k rdma.Key) {
-	_ = a.socket.SetWriteDeadline(time.Now().Add(tellMax)) // also of an answer that is being written
+	_ = a.socket.SetWriteDeadline(time.Now().Add(tellMax)) // also ends the write of an answer in progress
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	answer := answer{kind: ended, question: question{key: k}}
@@ -103,7 +106,7 @@ func (a *agent) tellEnded(k rdma.Key) {
 // dismiss ends the queue pair, and forgets the agent. When it returns, the card carries out nothing more for the other side.
 func (nic *NIC) dismiss(a *agent) {
 	_ = a.pair.fail() // if it cannot, the next call ends it, too
-	a.q.take()        // rings that have come: some cards drop what a queue pair has in its completion queue
+	a.q.take()        // take the rings that have come: some cards drop a queue pair's completions when it ends
 	nic.leaked(a.pair.close())
 	a.q.answering.Done()
 	nic.mu.Lock()

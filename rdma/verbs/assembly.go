@@ -11,8 +11,8 @@ const (
 	partialMax = 16
 )
 
-// partBytes is how many bytes of a datagram a packet carries: whole words, although nothing needs that, because it is
-// easier to look at.
+// partBytes is how many bytes of a datagram a packet carries: whole words, which nothing
+// requires, but which are easier to look at.
 func partBytes(packet int) int { return (packet - partHeaderBytes) &^ 7 }
 
 // partsOf returns how many packets a datagram takes.

@@ -10,12 +10,13 @@ import (
 type card interface {
 	// limits returns what the device can do.
 	limits() limits
-	// register lets the card read and write memory, and returns the keys by which it knows it.
+	// register lets the card read and write memory, until the region is closed.
 	register(at unsafe.Pointer, bytes uint64) (region, error)
-	// lane makes what a worker has of the card: a completion queue, and a receive queue of so many entries that all
-	// queue pairs share which the lane has as responders.
+	// lane makes a worker's part of the card: a completion queue, and a receive queue with the
+	// given number of entries, which all responders of the lane share.
 	lane(receives int) (lane, error)
-	// post makes a queue pair for datagrams, of so many receives and sends.
+	// post makes a queue pair for datagrams with room for the given numbers of receives and
+	// sends.
 	post(receives, sends int) (post, error)
 	// next waits for an asynchronous event. It fails once the card is closed.
 	next() (event, error)
@@ -53,11 +54,13 @@ type region interface {
 
 // A lane is a worker's part of a card. exchange is safe for concurrent use with arm, wait and the queue pairs' methods, but not with itself.
 type lane interface {
-	// pair makes a reliable connected queue pair that can have so many sends under way, and grows the completion queue by as
-	// many entries. A queue pair without sends is a responder, whose receives are the lane's.
+	// pair makes a reliable connected queue pair with room for the given number of sends, and
+	// grows the completion queue by as many entries. A queue pair without sends is a responder:
+	// its receives are the lane's.
 	pair(sends int) (pair, error)
-	// exchange posts requests, with one doorbell for the adjacent ones of a queue pair, and receives, and then takes
-	// completions. A request that the card does not take, and those after it of the same pair, have a refusal then.
+	// exchange posts requests and receives, and then takes completions. It rings one doorbell
+	// for adjacent requests of a queue pair. If the card does not take a request, exchange sets
+	// the refusal of that request and of those after it of the same pair.
 	exchange(requests []request, receives int, done []completion) (n, doorbells int, err error)
 	// arm asks for one event when the next completion comes.
 	arm() error
@@ -101,7 +104,8 @@ type post interface {
 // A route is the way to another card.
 type route interface{ close() error }
 
-// grhBytes are before each datagram that is received: the card puts a header there, or nothing.
+// grhBytes is the room before each datagram that is received, in which the card may put a
+// header.
 const grhBytes = 40
 
 // An eventKind says what has happened to a card.

@@ -25,7 +25,8 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// Available returns why this program cannot join, or nil if it can with a device.
+// Available returns nil if this program can join when there is a device, and otherwise the
+// reason why not.
 func Available() error { return nil }
 
 // Join makes this process a machine of the network.
@@ -42,10 +43,11 @@ func Join(cfg Config) (*NIC, error) {
 	return join(cfg, c)
 }
 
-// errnoOf returns the error of a number of errno.
+// errnoOf returns the error with number n of errno.
 func errnoOf(n uint16) error { return fmt.Errorf("%w (errno %d)", syscall.Errno(n), n) }
 
-// failed returns the error of a number that a verb has returned, nil for 0. A library may return it negated.
+// failed returns the error of a verb that has returned the number rc, or nil for 0. A library
+// may return the number negated.
 func failed(what string, rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -70,7 +72,7 @@ type verbsCard struct {
 	async   *poller
 
 	mu    lockrank.Mutex[lockrank.Leaf]
-	lanes map[*verbsLane]bool // for events
+	lanes map[*verbsLane]bool // to find the lane of an event
 }
 
 var _ card = (*verbsCard)(nil)
@@ -95,7 +97,7 @@ func openCard(cfg Config) (*verbsCard, error) {
 	return nil, fmt.Errorf("verbs: device %s, port %d: %w", name, c.lim.port, err)
 }
 
-// openDevice opens the device of a name, or the first one.
+// openDevice opens the device with the given name, or the first one if there is no name.
 func openDevice(name string) (*C.struct_ibv_context, string, error) {
 	var n C.int
 	list, err := C.ibv_get_device_list(&n)
@@ -125,7 +127,7 @@ func openDevice(name string) (*C.struct_ibv_context, string, error) {
 	return nil, "", fmt.Errorf("verbs: there is no RDMA device %s, only %v", name, names)
 }
 
-// look finds out what device and port can do.
+// look finds out what the device and the port can do.
 func (c *verbsCard) look(cfg Config) error {
 	var d C.struct_ibv_device_attr
 	if err := failed("asking the device", C.ibv_query_device(c.context, &d)); err != nil {
@@ -157,7 +159,8 @@ func (c *verbsCard) look(cfg Config) error {
 // inlineMax is the longest WRITE that travels with its request: a short record, or a word.
 const inlineMax = 128
 
-// chooseGID takes the GID of an index, or the first of RoCE v2 that holds an IPv4 address, or the first.
+// chooseGID chooses the GID with the given index. With AnyGID it chooses the first of RoCE v2
+// that holds an IPv4 address, or else the first of all.
 func (c *verbsCard) chooseGID(index, n int) error {
 	first := -1
 	for i := range n {
@@ -221,7 +224,7 @@ func (c *verbsCard) next() (event, error) {
 		}
 	}
 	if l, ok := is.lane.(*verbsLane); ok && is.kind == receivesLow {
-		C.fv_limit(l.srq, C.int(l.limit)) // an event disarms it
+		C.fv_limit(l.srq, C.int(l.limit)) // the event has disarmed the limit
 	}
 	return is, nil
 }
@@ -250,7 +253,8 @@ func (c *verbsCard) close() error {
 	return errors.Join(err, failed("closing the device", C.ibv_close_device(c.context)))
 }
 
-// A poller waits for a descriptor with Go's poller, so that no thread waits in the kernel. It has a duplicate: libibverbs closes its own.
+// A poller waits for a descriptor with Go's poller, so that no thread waits in the kernel. It
+// uses a duplicate, because libibverbs closes the original.
 type poller struct {
 	file *os.File
 	raw  syscall.RawConn
@@ -327,13 +331,13 @@ type verbsLane struct {
 	bellChannel
 	card  *verbsCard
 	srq   *C.struct_ibv_srq
-	limit int // of the shared receive queue, at which an event says that it is low
-	// doorbells is where C says how many there were. It belongs to exchange.
+	limit int // with so many entries left in the shared receive queue, an event says that it is low
+	// doorbells is where C stores the number of doorbells. Only exchange uses it.
 	doorbells C.int
 
 	mu      lockrank.Mutex[lockrank.Leaf]
-	entries int // what may be in the completion queue
-	room    int // what has room there
+	entries int // how many completions there may be
+	room    int // how many the completion queue has room for
 }
 
 func (c *verbsCard) lane(receives int) (lane, error) {
@@ -352,7 +356,7 @@ func (c *verbsCard) lane(receives int) (lane, error) {
 }
 
 func (l *verbsLane) exchange(requests []request, receives int, done []completion) (n, doorbells int, err error) {
-	rung := &l.doorbells // one of the lane's, since what C is given the address of would be allocated
+	rung := &l.doorbells // a field of the lane: Go would allocate a variable whose address C gets
 	took := C.fv_exchange(l.cq, l.srq, (*C.struct_fv_request)(unsafe.Pointer(unsafe.SliceData(requests))), C.int(len(requests)), C.int(receives), C.int(l.limit),
 		(*C.struct_fv_completion)(unsafe.Pointer(unsafe.SliceData(done))), C.int(len(done)), rung)
 	if took < 0 {
@@ -361,7 +365,7 @@ func (l *verbsLane) exchange(requests []request, receives int, done []completion
 	return int(took), int(*rung), nil
 }
 
-// grow makes room for so many more completions. Each request may have one, if its queue pair fails.
+// grow makes room for n more completions. Each request may have one, if its queue pair fails.
 func (l *verbsLane) grow(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -461,7 +465,8 @@ func (c *verbsCard) post(receives, sends int) (post, error) {
 	if p.qp, err = C.fv_post_pair(c.pd, b.cq, C.int(receives), C.int(sends)); p.qp == nil {
 		return nil, errors.Join(null("queue pair for datagrams", err), b.close())
 	}
-	// The highest bit would mean another key, that of the privileged.
+	// The highest bit must be 0: with it, a send would use another key, which only privileged
+	// programs may set.
 	p.own.pair, p.own.key = uint32(p.qp.qp_num), rand.Uint32N(1<<31)
 	if err := failed("queue pair for datagrams", C.fv_open_post(p.qp, C.int(c.lim.port), C.uint32_t(p.own.key))); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -15,8 +15,8 @@ type Config struct {
 	Machine rdma.MachineID
 	// Cluster is the instance's identity. Machines of other clusters are refused.
 	Cluster [16]byte
-	// Listen is the address, HOST:PORT, at which the machine takes the TCP connections over which queue pairs are
-	// agreed on. Port 0 takes a free one: see NIC.Address.
+	// Listen is the address, HOST:PORT, at which the machine accepts TCP connections, over
+	// which machines agree on queue pairs. Port 0 takes a free one: see NIC.Address.
 	Listen string
 	// Listener, if not nil, accepts the machine's connections in place of a socket at Listen; the NIC
 	// closes it. With TLS it makes the handshakes, demanding a certificate of TLS.ClientCAs, and its connections
@@ -26,12 +26,14 @@ type Config struct {
 	// tells it to those that it connects to. If it is empty, the machine tells the address at which it
 	// listens.
 	Advertise string
-	// Resolve returns that address of another machine. It is asked only for a machine that has not
-	// told its address by connecting to this one, or does not answer there. It must not wait.
+	// Resolve returns the address of another machine. It is asked only for a machine that has
+	// not told its address by connecting to this one, or does not answer there. It must not
+	// wait.
 	Resolve func(m rdma.MachineID) (address string, ok bool)
-	// TLS secures these connections, over which keys of memory are handed out. It has the machine's certificate, and in RootCAs and
-	// ClientCAs the authorities that certify the others'. With nil, anybody who reaches the port is handed keys.
-	// The traffic between cards is neither encrypted nor authenticated in either case.
+	// TLS secures the TCP connections, over which keys of memory are handed out. It has the
+	// machine's certificate, and in RootCAs and ClientCAs the authorities that certify the
+	// others'. With nil, anybody who reaches the port is handed keys. The traffic between cards
+	// is neither encrypted nor authenticated in either case.
 	TLS *tls.Config
 	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
 	// nil, the owner of any certificate of the authorities may act as any machine.
@@ -39,13 +41,13 @@ type Config struct {
 
 	// Device is the name of the RDMA device, as ibv_devices lists it; "" is the first one.
 	Device string
-	// Port is the device's port, which count from 1; 0 is 1.
+	// Port is the number of the device's port, from 1; 0 stands for 1.
 	Port int
 	// GIDIndex is which of the port's GIDs the machine uses; with AnyGID the package takes the first of RoCE v2 that holds an IPv4
 	// address, or else the first of all.
 	GIDIndex int
-	// TrafficClass goes into each packet: in networks that tell classes of traffic apart, it chooses the one for
-	// which they are lossless.
+	// TrafficClass goes into each packet. In networks that have classes of traffic, it must
+	// name one for which they are lossless.
 	TrafficClass int
 	// MTU is how many bytes a packet carries: 256, 512, 1024, 2048 or 4096; 0 is what the port has. Two machines use
 	// the smaller of theirs.
@@ -56,18 +58,18 @@ type Config struct {
 	// Unreached, if not nil, is called for each attempt to connect to a machine that fails; address is
 	// empty if the machine has none.
 	Unreached func(m rdma.MachineID, address string, reason error)
-	// Unpinned, if not nil, is called when the card cannot register memory that another machine has asked for, whose connection
-	// breaks then. It must not wait.
+	// Unpinned, if not nil, is called when the card cannot register memory that another machine
+	// has asked for. That machine's connection breaks then. Unpinned must not wait.
 	Unpinned func(reason error)
 
 	// receives is receiveDepth, except in tests.
 	receives int
 }
 
-// AnyGID has the package choose a GID.
+// AnyGID makes the package choose a GID: see Config.GIDIndex.
 const AnyGID = -1
 
-// check refuses what cannot be meant.
+// check returns an error for settings that make no sense.
 func (c *Config) check() error {
 	s := c.security()
 	if err := s.Check(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
-// An operation is what has been posted and is not done.
+// An operation has been posted and is not done.
 type operation struct {
 	op     rdma.Op
 	to     rdma.MachineID
@@ -32,18 +32,20 @@ func (o *operation) fail(err error) *rdma.Error {
 	return &rdma.Error{Op: o.op, To: o.to, Key: o.key, Offset: o.off, Bytes: o.bytes, Err: err}
 }
 
-// isWaitedFor reports whether somebody waits for an operation that changes the peer's memory.
+// isWaitedFor reports whether the operation changes the peer's memory, and somebody waits for
+// it.
 func (o *operation) isWaitedFor() bool {
 	return o.tag != rdma.Unsignalled && o.op != rdma.OpRead && o.err == nil
 }
 
-// An entry is a request that has been issued, or an operation that is refused and reported in its turn.
+// An entry is a request that has been issued, or an operation that was refused and will be
+// reported in its turn.
 type entry struct {
 	operation
-	place  uint64 // of the request, or of the one before it
+	place  uint64 // of the request; of a refused operation, that of the request before it
 	at     uint64 // where its bytes are staged
-	end    uint64 // what to free then
-	from   int    // which of the operation's bytes they are
+	end    uint64 // the position up to which to free the staging when it is done
+	from   int    // where its n bytes begin among those of the operation
 	n      int
 	isLast bool // the operation ends with it
 	isMark bool // a READ of no operation, which settles the WRITEs before it
@@ -58,7 +60,7 @@ type conn struct {
 	cancel context.CancelFunc // ends run
 	drain  chan struct{}      // closed when all that was issued is done, after finishLocked
 	ended  chan struct{}      // closed when run has ended
-	ask    chan struct{}      // holds a sign that there are questions
+	ask    chan struct{}      // has an element if there are questions to send
 	// isUnflushed says that the connection is in its queue's unflushed. Like that list, it belongs to
 	// the goroutine that posts.
 	isUnflushed bool
@@ -73,11 +75,11 @@ type conn struct {
 		isReady    bool      // in the queue's ready
 		entries    []entry
 		room       []entry // the memory of entries once that is empty
-		finished   []entry // whose requests are done, but the report must wait
+		finished   []entry // their requests are done, but their report must wait
 		settled    uint64  // WRITEs up to this place are in the peer's memory
-		last       request // the last WRITE that somebody waits for; its op is wireRead if it is settled or will be
+		last       request // the last WRITE that somebody waits for; its op is wireRead if a READ settles it
 		waiting    []operation
-		bytes      int // of what waits
+		bytes      int // of the operations in waiting
 		keys       map[rdma.Key]*remote
 		asked      map[question]bool
 		questions  []question
@@ -102,7 +104,7 @@ func (q *Queue) newConnLocked(to rdma.MachineID) *conn {
 	return c
 }
 
-// acceptLocked issues an operation, or has it wait.
+// acceptLocked issues an operation, or lets it wait.
 func (c *conn) acceptLocked(o operation, src []byte) error {
 	if len(c.mu.entries)+len(c.mu.waiting)+len(c.mu.finished) >= depth || c.mu.bytes > waitingMax {
 		return rdma.ErrFull
@@ -130,7 +132,7 @@ func (c *conn) acceptLocked(o operation, src []byte) error {
 func (c *conn) askLocked(o *operation) {
 	m := c.mu.keys[o.key]
 	for i := o.off / pieceBytes; i*pieceBytes < o.off+uint64(o.bytes); i++ {
-		q := question{o.key, uint32(min(i, math.MaxUint32))} // what has no number is not in the memory, as the answer says
+		q := question{o.key, uint32(min(i, math.MaxUint32))} // no memory has pieces beyond this number: the answer will say so
 		if !c.mu.asked[q] && !m.knows(i*pieceBytes, nvram.WordBytes) {
 			c.mu.asked[q] = true
 			c.mu.questions = append(c.mu.questions, q)
@@ -138,7 +140,7 @@ func (c *conn) askLocked(o *operation) {
 	}
 	select {
 	case c.ask <- struct{}{}:
-	default: // ask has a sign
+	default: // ask has an element already
 	}
 }
 
@@ -159,8 +161,9 @@ func (c *conn) issueWaitingLocked() {
 	c.advanceLocked() // what was refused
 }
 
-// handOverLocked issues what waits, hands it to the card, and rings the bell for what is to be polled then: also for what has been
-// refused before the card was asked for anything.
+// handOverLocked issues what waits, and hands it to the card. Then it rings the bell if there
+// is something to poll, even if that is only an operation that was refused before the card got
+// it.
 func (c *conn) handOverLocked() {
 	before := len(c.q.mu.reports)
 	c.issueWaitingLocked()
@@ -169,7 +172,8 @@ func (c *conn) handOverLocked() {
 	}
 }
 
-// issueNextLocked issues the first operation that waits; false if it must wait longer.
+// issueNextLocked issues the first operation that waits. It returns false if the operation must
+// wait longer.
 func (c *conn) issueNextLocked(o *operation) bool {
 	m := c.mu.keys[o.key]
 	if o.op != rdma.OpRing && o.err == nil {
@@ -187,8 +191,9 @@ func (c *conn) issueNextLocked(o *operation) bool {
 	return isIssued
 }
 
-// issueLocked makes the requests of an operation; false if there is no room for all of them now. An operation
-// that is refused takes its turn without one.
+// issueLocked makes the requests of an operation. It returns false if there is no room for all
+// of them now. For an operation that is refused it makes an entry without a request, so that
+// the refusal is reported in its turn.
 func (c *conn) issueLocked(o *operation, m *remote) bool {
 	if o.err != nil {
 		o.src = nil
@@ -199,7 +204,7 @@ func (c *conn) issueLocked(o *operation, m *remote) bool {
 		from := o.off + uint64(o.issued)
 		n := min(o.bytes-o.issued, chunkBytes-int(from%rdma.LineBytes), pieceBytes-int(from%pieceBytes)) // chunks end at the end of a line
 		at, end, ok := uint64(0), c.mu.staging.tail, true
-		if c.mu.flow.room() < 2 { // one for the READ that settles
+		if c.mu.flow.room() < 2 { // keep room for the READ of markLocked
 			return false
 		}
 		if n > 0 {
@@ -257,9 +262,10 @@ func (c *conn) requestLocked(o *operation, m *remote, e entry) {
 	c.appendLocked(e)
 }
 
-// endBatchLocked makes the completion of the batch's last request wanted if somebody waits for any of them. If the last
-// WRITE that somebody waits for has no READ after it, it gets one: a card acknowledges a WRITE when it has the bytes,
-// and answers a READ only when all WRITEs before it are in memory.
+// endBatchLocked gets a batch ready for the card. If the last WRITE that somebody waits for has
+// no READ after it, endBatchLocked adds one: a card acknowledges a WRITE when it has the bytes,
+// and answers a READ only when all WRITEs before it are in memory. It asks for the completion
+// of the last READ in the batch.
 func (c *conn) endBatchLocked() {
 	if len(c.mu.batch) == 0 {
 		return
@@ -281,9 +287,9 @@ func (c *conn) endBatchLocked() {
 	}
 }
 
-// markLocked issues a READ of the last word of a WRITE. There is room for its request, and if there is none for its bytes, they go to
-// the first word of the staging, where others may be: the card writes what nobody wants only after it has sent
-// what lies there, which may be sent again. So it is given a word of its own, behind the ring.
+// markLocked issues a READ of the last word of a WRITE, for which issueLocked has kept room.
+// Nobody wants its bytes. They go to a word of their own, behind the ring of the staging: a
+// word in the ring may hold bytes that the card has not sent yet, or will send again.
 func (c *conn) markLocked(w request) {
 	place := c.mu.flow.settle()
 	c.mu.flow.signal(place)
@@ -304,7 +310,7 @@ func (c *conn) appendLocked(e entry) {
 	}
 }
 
-// advanceLocked takes what is done off the entries, and reports it.
+// advanceLocked removes the entries that are done, and reports their operations.
 func (c *conn) advanceLocked() {
 	for len(c.mu.entries) > 0 && c.mu.entries[0].place <= c.mu.flow.done {
 		e := c.mu.entries[0]
@@ -335,7 +341,8 @@ func (c *conn) advanceLocked() {
 	}
 }
 
-// reportLocked queues the completion of an operation, unless it is done and nobody wants to know.
+// reportLocked queues the completion of an operation. An unsignalled operation has one only if
+// it failed.
 func (c *conn) reportLocked(o *operation, err error) {
 	if err == nil && o.tag == rdma.Unsignalled || c.q.mu.closed {
 		c.mu.unreported--
@@ -364,14 +371,14 @@ func (c *conn) run(ctx context.Context) {
 	c.end()
 }
 
-// A link is a connection that is agreed on.
+// A link is a connection on which both machines have agreed.
 type link struct {
 	stream net.Conn // over which keys are asked for
 	pair   pair
 	memory region
 }
 
-// connect makes a queue pair, and agrees with the peer on its own.
+// connect makes a queue pair, and exchanges its address for that of the peer's queue pair.
 func (c *conn) connect(ctx context.Context) (*link, error) {
 	staged, err := nvram.NewShared(stagingBytes + nvram.WordBytes)
 	if err != nil {
@@ -464,8 +471,8 @@ func (c *conn) hear(stream net.Conn) error {
 	}
 }
 
-// learn takes the answer to a question for the memory of a key: it notes the address, or that there is none, and posts the
-// operations that have waited for the answer.
+// learn takes an answer about the memory of a key: it notes where the memory is, or that there
+// is none, and issues the operations that have waited for the answer.
 func (c *conn) learn(a answer) {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()
@@ -500,8 +507,8 @@ func (c *conn) learn(a answer) {
 	c.handOverLocked()
 }
 
-// disconnect ends the queue pairs at both ends. If the queue is being closed, it waits for that at the other end, but not
-// longer than closePatience.
+// disconnect ends the queue pairs at both ends. If the queue is being closed, it waits until
+// the other end has none any more, but not longer than closePatience.
 func (c *conn) disconnect(l *link) {
 	_ = l.pair.fail() // if it cannot, the next call ends it, too
 	if err := l.pair.close(); err != nil {
@@ -524,7 +531,7 @@ func (c *conn) disconnect(l *link) {
 // end fails what is pending.
 func (c *conn) end() {
 	c.q.mu.Lock()
-	isNews := c.q.exchangeLocked() // what the card has said of the queue pair goes, and what is done is reported so
+	isNews := c.q.exchangeLocked() // take the last completions of the queue pair: what is done is reported as done
 	delete(c.q.mu.live, c.serial)
 	c.mu.over = true
 	before := len(c.q.mu.reports)
@@ -568,7 +575,8 @@ func (c *conn) breakLocked(reason error) {
 	c.cancel()
 }
 
-// finishLocked hands all that was flushed to the card, and has drain closed when it is done; nothing more is posted.
+// finishLocked hands all that was flushed to the card; drain is closed when all of it is done.
+// Nothing more is posted.
 func (c *conn) finishLocked() {
 	c.mu.finishing = true
 	if c.mu.broken || c.mu.pair == nil {
@@ -583,7 +591,8 @@ func (c *conn) finishLocked() {
 	}
 }
 
-// closingLocked issues a WRITE of no bytes, whose completion tells that all before it is done.
+// closingLocked issues a WRITE of no bytes, whose completion tells that all requests before it
+// are done.
 func (c *conn) closingLocked() {
 	if c.mu.flow.room() < 0 {
 		return

@@ -35,7 +35,7 @@ func (s status) String() string {
 	return fmt.Sprintf("status %d", uint32(s))
 }
 
-// meaning says what a status means for whoever runs the machines.
+// meaning says what a status means to those who run the machines.
 func (s status) meaning() string {
 	switch s {
 	case statusAccess:
@@ -63,7 +63,7 @@ func (e *LinkError) Error() string {
 // Unwrap returns rdma.ErrBroken and the reason.
 func (e *LinkError) Unwrap() []error { return []error{rdma.ErrBroken, e.Reason} }
 
-// A StatusError is a request that a card has not carried out.
+// A StatusError says how a card has failed to carry out a request.
 type StatusError struct {
 	Status uint32 // of ibv_wc_status
 	Vendor uint32 // the vendor's error, for the card's manual

@@ -1,16 +1,19 @@
 package verbs
 
-// signalEvery is how many requests may follow each other without one whose completion is wanted; signalBytes how many of their bytes.
+// signalEvery is how many requests may follow each other before one must have a completion;
+// signalBytes is how many bytes they may have.
 const (
 	signalEvery = sendDepth / 8
 	signalBytes = stagingBytes / 4
 )
 
-// A flow decides for the requests of one queue pair, in order, which have room, which must wait for READs before them, and which
-// tell when they are done. It counts places, which begin with 1: the place of a request is how many have been issued with it.
+// A flow decides about the requests of one queue pair, in order: which have room, which must
+// wait for READs before them, and which have a completion. The place of a request is its number
+// among all requests that have been issued, from 1 on.
 //
-// A card has no room for more requests than its send queue holds, and those without a completion of their own free
-// theirs only with the completion of a later one. So at least every eighth of the queue has one, and nothing is posted without room.
+// A card has room for as many requests as its send queue has places. A request without a
+// completion frees its place only with the completion of a later request. So each eighth of the
+// queue has at least one completion, and no request is issued without room.
 type flow struct {
 	depth      uint64 // places of the send queue
 	issued     uint64
@@ -18,16 +21,17 @@ type flow struct {
 	lastRead   uint64 // the last READ whose bytes are wanted
 	lastFence  uint64 // READs up to this place are fenced off from all that has been issued since
 	lastSignal uint64 // the last place with a completion
-	unsaid     int    // bytes issued since
+	unsaid     int    // bytes issued since lastSignal
 }
 
-// room returns how many requests can be issued, beside one that asks for a completion.
+// room returns how many requests can be issued, besides one that is kept for a completion.
 func (f *flow) room() int { return int(f.depth - (f.issued - f.done) - 1) }
 
 // next issues a request and returns its place, and whether it must wait until all READs before it are done.
 //
-// A card carries out requests of a queue pair in order, but may repeat a READ whose answer was lost: after later WRITEs, whose bytes it
-// then sees. So a WRITE or ring that follows a READ is fenced. A READ after a WRITE needs no fence.
+// A card carries out requests of a queue pair in order, but may repeat a READ whose answer was
+// lost. If later WRITEs have been carried out by then, the READ sees their bytes. So a WRITE or
+// ring that follows a READ is fenced. A READ after a WRITE needs no fence.
 func (f *flow) next(op wireOp, bytes int) (place uint64, fence bool) {
 	f.issued++
 	f.unsaid += bytes
@@ -42,7 +46,8 @@ func (f *flow) next(op wireOp, bytes int) (place uint64, fence bool) {
 	return f.issued, false
 }
 
-// settle issues a READ whose bytes nobody wants, and returns its place: no WRITE after it waits for it.
+// settle issues a READ whose bytes nobody wants, and returns its place. Later WRITEs need not
+// wait for it.
 func (f *flow) settle() (place uint64) {
 	f.issued++
 	return f.issued
@@ -54,7 +59,8 @@ func (f *flow) isDue() bool { return f.issued-f.lastSignal >= signalEvery || f.u
 // signal notes that the request at a place, the last one issued, has a completion.
 func (f *flow) signal(place uint64) { f.lastSignal, f.unsaid = place, 0 }
 
-// finish notes that all up to a place are done. It returns false for a place that is not under way.
+// finish notes that all requests up to a place are done. It returns false if the request at the
+// place is not pending.
 func (f *flow) finish(place uint64) bool {
 	if place <= f.done || place > f.issued {
 		return false
@@ -63,7 +69,7 @@ func (f *flow) finish(place uint64) bool {
 	return true
 }
 
-// place returns the whole place of which a completion has brought the low bits.
+// place returns the whole place, of which a completion has the low bits.
 func (f *flow) place(low uint32) uint64 {
 	p := f.issued&^(1<<32-1) | uint64(low)
 	if p > f.issued && p >= 1<<32 {
@@ -75,13 +81,15 @@ func (f *flow) place(low uint32) uint64 {
 // isInline reports whether a WRITE of so many bytes travels with its request, so that the card need not fetch them.
 func isInline(op wireOp, bytes, limit int) bool { return op != wireRead && bytes > 0 && bytes <= limit }
 
-// A staging is memory that the card knows, from which WRITEs are sent and into which READs come: a ring, whose bytes are used and freed in order.
+// A staging is memory that the card knows: a ring, whose bytes are used and freed in order.
+// WRITEs are sent from it, and READs come into it.
 type staging struct {
 	size       uint64
 	head, tail uint64 // positions in the stream of all that was used
 }
 
-// take uses n bytes, which lie together, and returns where they begin, and the position to free when they are not used any more; ok is false if there is no room.
+// take uses n bytes that lie together. It returns where they begin, and the position to free
+// when they are no longer used; ok is false if there is no room.
 func (s *staging) take(n int) (at, end uint64, ok bool) {
 	start, bytes := s.tail, uint64(n)
 	if rest := s.size - start%s.size; rest < bytes {
@@ -97,7 +105,8 @@ func (s *staging) take(n int) (at, end uint64, ok bool) {
 // free gives back all that was used before a position.
 func (s *staging) free(end uint64) { s.head = max(s.head, end) }
 
-// receives counts the entries of a shared receive queue, each of which is good for one ring. They are posted anew in batches.
+// receives counts the entries of a shared receive queue. Each entry is good for one ring. Used
+// entries are posted anew, in batches.
 type receives struct {
 	depth  int
 	posted int

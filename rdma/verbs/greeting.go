@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
-// A TCP connection begins with a greeting of the side that has opened it, and a reply, as package hosts has them. After each comes the address of
-// the queue pair of the one who speaks:
+// A TCP connection begins with a greeting of the side that has opened it, and a reply, as
+// package hosts has them. After each comes the address of its sender's queue pair:
 //
 //	address:   | pair 4 | first packet 4 | GID 16 | LID 2 | MTU 1 | READs 1 | Q_Key 4 |
 //
@@ -116,7 +116,7 @@ type answerKind uint8
 const (
 	registered answerKind = iota // here is the piece
 	unknown                      // no memory has the key
-	ended                        // the memory of the key, which was told before, has it no more
+	ended                        // the registration of the key, which the other side was told before, has ended
 	outside                      // the memory has no such piece
 	unpinned                     // the card cannot register the piece
 )
@@ -130,7 +130,8 @@ type answer struct {
 	bytes   uint64
 }
 
-// memoryBytesMax bounds what a peer may say that a memory has: no region has more, nor anything else.
+// memoryBytesMax bounds the size of memory that a peer may claim: no region has more, nor
+// anything else.
 const memoryBytesMax = 1 << 40
 
 func (a *answer) encode() []byte {

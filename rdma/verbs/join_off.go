@@ -11,7 +11,8 @@ import (
 // errOff says what is needed for a program that can join.
 var errOff = errors.New("verbs: this program was built without RDMA verbs: build it on Linux with cgo and -tags verbs, and with the packages libibverbs-dev and pkg-config; it then needs libibverbs1 and ibverbs-providers")
 
-// Available returns why this program cannot join, or nil if it can with a device.
+// Available returns nil if this program can join when there is a device, and otherwise the
+// reason why not.
 func Available() error { return errOff }
 
 // Join makes this process a machine of the network.
@@ -22,5 +23,5 @@ func Join(cfg Config) (*NIC, error) {
 	return nil, errOff
 }
 
-// errnoOf returns the error of a number of errno.
+// errnoOf returns the error with number n of errno.
 func errnoOf(n uint16) error { return fmt.Errorf("%w (errno %d)", syscall.Errno(n), n) }

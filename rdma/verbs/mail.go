@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// mailReceives and mailSends are how many packets may come, and go, before somebody looks.
+	// mailReceives and mailSends are how many packets may arrive, and be sent, before somebody
+	// takes their completions.
 	mailReceives = 512
 	mailSends    = 256
 	// askAgainAfter is the least time between two requests for one machine's address.
@@ -39,7 +40,7 @@ type mail struct {
 		lockrank.Mutex[lockrank.Later]
 		closed bool
 		free   []uint64             // buffers of sends that are not under way
-		to     [mailSends]*mailPeer // whom the sends are to that are under way
+		to     [mailSends]*mailPeer // the machines that the pending sends go to
 		number uint64               // of the latest datagram
 		peers  map[rdma.MachineID]*mailPeer
 		asked  map[rdma.MachineID]time.Time
@@ -56,7 +57,7 @@ type mailPeer struct {
 	isLeft  bool     // there will be no further sends
 }
 
-// sentLocked notes that a send to a machine, or nil, is not under way any more.
+// sentLocked notes that a send to a machine is no longer pending; p may be nil.
 func (m *mail) sentLocked(p *mailPeer) {
 	if p == nil {
 		return
@@ -75,7 +76,8 @@ func (m *mail) leaveLocked(p *mailPeer) {
 	}
 }
 
-// receiveBytes is the length of a buffer of a receive: whole words, so that the bytes after the header are some, too.
+// receiveBytes is the length of the buffer of a receive. It is rounded up to whole words, so
+// that the bytes after the header are whole words, too.
 func (m *mail) receiveBytes() int { return (grhBytes + m.packet + 7) &^ 7 }
 
 func (m *mail) receiveAt(id uint64) uint64 { return id * uint64(m.receiveBytes()) }
@@ -129,7 +131,7 @@ func (m *mail) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nic.leaked(m.post.close())
-	for _, p := range m.mu.to { // of sends that the card has not said anything of, and will not
+	for _, p := range m.mu.to { // the sends whose completions will not come
 		m.sentLocked(p)
 	}
 	for _, p := range peers {
@@ -246,7 +248,7 @@ func (m *mail) done(d completion) {
 			m.inbox.Deliver(from, b)
 		}
 	}
-	_ = m.receiveInto(d.id) // if it fails the queue pair has, and datagrams are lost
+	_ = m.receiveInto(d.id) // fails only if the queue pair has failed: then datagrams are lost
 }
 
 // askLocked asks a machine for the address of its queue pair, in the background, unless it is being asked or has been just now.
@@ -287,7 +289,8 @@ func (m *mail) connect(to rdma.MachineID) (*mailPeer, error) {
 	return &mailPeer{route: r, address: address, stream: stream}, nil
 }
 
-// add notes where datagrams to a machine go; false if they may not, any more.
+// add notes where datagrams to a machine go. It returns false if none may be sent there any
+// more.
 func (m *mail) add(to rdma.MachineID, p *mailPeer) bool {
 	isAllowed := m.nic.mayConnect(to) == nil
 	m.mu.Lock()

@@ -34,7 +34,7 @@ type NIC struct {
 	cancel    context.CancelFunc
 	dials     atomic.Uint32  // numbers connections
 	ended     chan struct{}  // closed when Close has ended
-	running   sync.WaitGroup // all goroutines but those of connections
+	running   sync.WaitGroup // all goroutines except those of connections
 	using     sync.WaitGroup // calls that use the card, and have begun before Close
 
 	mu struct {
@@ -97,14 +97,16 @@ func (nic *NIC) Address() string { return nic.door.Addr().String() }
 // Machine returns the name with which the machine joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.cfg.Machine }
 
-// costs are those of Storm's figures: a post and its completion take some 100 ns, a READ no processor time of the other end. A message is
-// posted, found, carried out and answered. Lookups by READs that are waited for are 2.2 times as many as by messages (figure 4).
+// costs are from Storm's figures: a post and its completion take some 100 ns; a READ takes no
+// processor time at the other end. A message is posted, found, carried out and answered. There
+// are 2.2 times as many lookups by READs, one after the other, as by messages (figure 4).
 var costs = rdma.Costs{Read: 200 * time.Nanosecond, Wait: 700 * time.Nanosecond, Message: 2 * time.Microsecond}
 
 // Costs implements rdma.NIC.
 func (nic *NIC) Costs() rdma.Costs { return costs }
 
-// registerMemory makes memory known to the card. Memory on the Go heap cannot be: cgo forbids that C keeps its address.
+// registerMemory makes memory known to the card. Memory on the Go heap cannot be registered:
+// cgo forbids that C keeps its address.
 func (nic *NIC) registerMemory(m *nvram.Memory) (region, error) {
 	return nic.registerPart(m, 0, m.Size())
 }
@@ -158,8 +160,8 @@ func (nic *NIC) mayRegisterLocked(k rdma.Key) error {
 	return nil
 }
 
-// Deregister implements rdma.NIC. Machines that have been told the key are told that it has ended; what they have under
-// way then breaks their connection.
+// Deregister implements rdma.NIC. Machines that have been told the key are told that its
+// registration has ended. Operations that they have pending on it break their connections.
 func (nic *NIC) Deregister(k rdma.Key) {
 	nic.mu.Lock()
 	r := nic.mu.regions[k]
@@ -200,7 +202,7 @@ func (nic *NIC) leaked(err error) {
 	}
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
-	if nic.mu.dead == nil { // of a card that is gone nothing is left
+	if nic.mu.dead == nil { // a card that is gone holds nothing
 		nic.mu.leak = cmp.Or(nic.mu.leak, err)
 	}
 }
@@ -312,7 +314,8 @@ func (nic *NIC) linkError(m rdma.MachineID, reason error) error {
 	return &LinkError{Device: nic.limits.device, Port: nic.limits.port, Peer: m, Reason: reason}
 }
 
-// Close implements rdma.NIC. The receiver of datagrams may not call it: it waits for it.
+// Close implements rdma.NIC. The receiver of datagrams must not call it, because Close waits
+// for the receiver.
 func (nic *NIC) Close() error {
 	nic.mu.Lock()
 	if nic.mu.closed {

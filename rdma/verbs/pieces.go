@@ -12,9 +12,11 @@ import (
 // pieceBytes is how much memory a card knows by one of its keys. It is part of the format: a request lies in one piece.
 const pieceBytes = 1 << 20
 
-// A registration is memory that other machines may use. The card gets to know it by pieces, the first one at once, and each other when a
-// machine asks for it first: so what no other machine uses, which most memory without a block is, is not pinned. A piece stays pinned until
-// the registration ends; memory that is given back meanwhile is cleared in its place (nvram.Memory.Pin).
+// A registration is memory that other machines may use. The card registers it in pieces: the
+// first at once, and each other when a machine first asks for it. So memory that no other
+// machine uses, such as most memory without a block, is not pinned. A piece stays pinned until
+// the registration ends; memory that is given back to the system meanwhile is cleared in place
+// (nvram.Memory.Pin).
 type registration struct {
 	memory *nvram.Memory
 	mu     struct {
@@ -24,7 +26,8 @@ type registration struct {
 	}
 }
 
-// newRegistration registers the first piece, so that what no card would take is refused at once.
+// newRegistration registers the first piece, so that memory which no card could register is
+// refused at once.
 func (nic *NIC) newRegistration(m *nvram.Memory) (*registration, error) {
 	r := &registration{memory: m}
 	r.mu.pieces = make([]region, (m.Size()+pieceBytes-1)/pieceBytes)
@@ -81,7 +84,8 @@ func (r *registration) end() (first error) {
 	return first
 }
 
-// A remote is what is known of another machine's memory: where it is, and the card's keys of the pieces that have been asked for.
+// A remote is what this machine knows of another machine's memory: where it is, and the card's
+// keys of the pieces that have been asked for.
 type remote struct {
 	address uint64
 	bytes   uint64

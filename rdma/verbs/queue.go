@@ -40,7 +40,7 @@ type Queue struct {
 	ended   chan struct{} // closed when Close has ended
 	torn    chan struct{} // closed when no connection uses the lane any more
 	watched chan struct{} // closed when watch has ended, and the lane is closed
-	kept    error         // what the lane has kept, once watched is closed
+	kept    error         // the error of closing the lane, once watched is closed
 	// answering counts the agents that have a queue pair of the lane, or are about to. They join it with the NIC's
 	// mu held, while the NIC has the queue.
 	answering sync.WaitGroup
@@ -357,8 +357,8 @@ func (q *Queue) Close() error {
 	return q.kept
 }
 
-// closeLane frees the lane. The goroutine that watches does it, because NIC.Close waits for that before it closes the card, also when
-// this queue is no longer in its table.
+// closeLane frees the lane. The goroutine of watch calls it: NIC.Close waits for that goroutine
+// before it closes the card, even if this queue is no longer in its table.
 func (q *Queue) closeLane() error {
 	q.mu.Lock()
 	q.mu.gone = true

@@ -12,11 +12,13 @@ const (
 	glanceTime = 100 * time.Microsecond
 )
 
-// watch takes the completions that the worker does not poll for, rings the bell, and keeps the card supplied with receives and with
-// what waits for room, until the queue is closed.
+// watch takes the completions that the worker does not poll for, rings the bell, and keeps the
+// card supplied with receives and with requests that wait for room, until the queue is closed.
 //
-// An event for each completion would be an interrupt for each, and a wake-up of this goroutine. So it asks for one only when nothing has come
-// for a while; it looks once more after that, since what came before has no event, and sleeps. After the event it takes all that comes without asking.
+// An event for each completion would cost an interrupt and a wake-up of this goroutine. So
+// watch asks for an event only when no completion has come for a while. Then it looks once
+// more, since a completion that came before it asked causes no event, and sleeps. After the
+// event it takes completions without asking again, until none has come for quietTime.
 func (q *Queue) watch() {
 	defer close(q.watched)
 	q.watchUntilClosed()
