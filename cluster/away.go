@@ -27,12 +27,12 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// Follow completes c, the successor of base, before c is stored. Replicas that have gone are no longer
-// pinned, and regions that are resized no longer know what they had before. For each region it records which
-// memories have all of it although their machines are not full replicas in c: the memories that had
-// all of it in base. If isUnused reports that no transaction can have committed to the region in base,
-// the memories in base's Before have missed nothing, and are recorded too. For an unavailable region
-// Follow records them in Away, for an available one in Before.
+// Follow completes c, the successor of base, before c is stored. Replicas that have gone are no
+// longer pinned, and regions that have been resized lose Had. For each region it records which
+// memories have all of it although their machines are not full replicas in c: the memories that
+// had all of it in base. If isUnused reports that no transaction can have committed to the
+// region in base, the memories in base's Before have missed nothing, and are recorded too.
+// Follow records them in Away if the region is unavailable, and otherwise in Before.
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	c.endResize()
 	for i := range c.Regions {
@@ -68,11 +68,12 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	return in && (!p.IsAvailable() || isFull && member.Memory == m.Token)
 }
 
-// With returns the configuration after c that has m as an additional member. m's memory has replicas,
-// complete or not, of the regions in holds. If such a region is unavailable and waits for that memory,
-// it becomes available, with m as its primary. If m holds an older state of a region, m replaces a
-// backup that is being filled from nothing, unless an operator has ordered that one, or becomes one more of a region that is to
-// grow. m also gets replicas of regions that have too few.
+// With returns the configuration after c that has m as an additional member. m's memory has
+// replicas, complete or not, of the regions in holds. If such a region is unavailable and waits
+// for that memory, it becomes available, with m as its primary. If m holds an older state of a
+// region, m replaces a backup that is being filled from nothing (but not one that an operator
+// has ordered), or becomes an additional backup if the region is to grow. m also gets replicas
+// of regions that have too few.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -145,10 +146,10 @@ func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	}
 }
 
-// replaceFilling makes m a backup of the given regions, in place of a backup that is being filled from
-// nothing, if there is one. m holds an older state of these regions, so less has to be copied. The
-// target of a move that an operator has ordered stays: the region has all its replicas without it, and
-// the operator, who has been told that it moves there, is not to find it elsewhere.
+// replaceFilling makes m a backup of the given regions, in place of a backup that is being
+// filled from nothing, if there is one. m holds an older state of these regions, so less has to
+// be copied. The target of a move that an operator has ordered stays: the region has all its
+// replicas without it, and the operator has been told that the replica moves there.
 func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
 	if c.IsDraining(m) {
 		return nil

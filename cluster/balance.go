@@ -12,8 +12,8 @@ import (
 // was planned (the target takes the place of the machine that the replica leaves), the cost falls
 // with every move that is carried out, and cannot come back: machines never pass regions to and fro.
 //
-// While a member does not know handovers, moves have to even out the primaries, too: the cost then has
-// the squares of the numbers of primaries in it.
+// While a member does not know handovers, moves have to even out the primaries, too: the cost
+// then includes the squares of the numbers of primaries.
 
 const (
 	// regionsAtOnce bounds how many regions move at once, if it is more than one group. Each of them
@@ -25,10 +25,10 @@ const (
 	evenPart = 10
 )
 
-// NextMoves returns the moves to begin now, none while others are under way or replicas are being
-// filled: the order in which they end would matter. Replicas of machines that are being drained come
-// first. If balance is set, NextMoves also evens out the others, but for those that an operator has put
-// where they are.
+// NextMoves returns the moves to begin now. It returns none while moves have not ended or
+// replicas are being filled, because the order in which these end would matter. Replicas of
+// machines that are being drained come first. If balance is set, NextMoves also evens out the
+// other replicas, except those that an operator has pinned.
 func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
 	if !balance && len(c.Draining) == 0 || !c.BeginsMoves() {
 		return nil
@@ -44,9 +44,10 @@ func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
 	}
 }
 
-// MoveOn returns the configuration after c that ends moves, or else resizes regions (ResizeOn), or else
-// begins the next moves (NextMoves), or else, for the sake of balance, hands over primaries (NextHandovers):
-// the moves of replicas change who is a primary, too. It returns nil if there is nothing to do.
+// MoveOn returns the configuration after c that does the first of these steps for which there
+// is something to do: end moves; resize regions (ResizeOn); begin the next moves (NextMoves);
+// if balance is set, hand over primaries (NextHandovers). Handovers come last, because the
+// moves of replicas change the primaries, too. It returns nil if there is nothing to do.
 func (c *Configuration) MoveOn(balance bool) (*Configuration, Remapped) {
 	if d, report := c.EndMoves(); d != nil {
 		return d, report
@@ -115,7 +116,7 @@ type planner struct {
 	groups          [][]int                // those that may move
 	together        [][]int                // those that may be handed over
 	load, primaries map[rdma.MachineID]int // once the moves have ended
-	occupied        map[rdma.MachineID]int // the replicas while they are under way: no replica has left
+	occupied        map[rdma.MachineID]int // all replicas while the moves go on: none has left
 	targets         []rdma.MachineID
 }
 
@@ -161,7 +162,7 @@ func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 	var lowest moveCost
 	for _, g := range pl.groups {
 		for _, m := range pl.c.Regions[g[0]].Replicas() {
-			if !pl.isWorth(g, m, low) || pl.c.isPinned(g, m) { // mostly not worth it: this is asked for each new revision
+			if !pl.isWorth(g, m, low) || pl.c.isPinned(g, m) { // checked first, as next runs for each new revision and mostly finds nothing worth a move
 				continue
 			}
 			to, found := pl.best(g, m)
@@ -176,7 +177,7 @@ func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 // machineLoad is how many replicas a machine has, and of how many regions it is the primary.
 type machineLoad struct{ replicas, primaries int }
 
-// least returns the lowest number of a machine that may get replicas.
+// least returns the lowest number in of among the machines that may get replicas.
 func (pl *planner) least(of map[rdma.MachineID]int) (least int) {
 	for i, m := range pl.targets {
 		if n := of[m]; i == 0 || n < least {
@@ -186,7 +187,7 @@ func (pl *planner) least(of map[rdma.MachineID]int) (least int) {
 	return least
 }
 
-// most returns the highest number of a machine that may get replicas.
+// most returns the highest number in of among the machines that may get replicas.
 func (pl *planner) most(of map[rdma.MachineID]int) (most int) {
 	for _, m := range pl.targets {
 		most = max(most, of[m])
@@ -208,8 +209,9 @@ func (pl *planner) best(g []int, m rdma.MachineID) (best rdma.MachineID, ok bool
 	return best, ok
 }
 
-// A moveCost is half of how much a move raises the cost. Of moves that raise it as much, those are
-// preferred that raise that of the primaries least: there is less left to be handed over.
+// A moveCost is half of what a move adds to the cost (all), and to the cost of the primaries
+// alone. Of moves that add the same to the cost, the planner prefers the one that adds least
+// for the primaries: it leaves fewer handovers to do.
 type moveCost struct{ all, primaries int }
 
 func (a moveCost) isBelow(b moveCost) bool {
@@ -243,8 +245,8 @@ func (pl *planner) isWorth(g []int, from rdma.MachineID, to machineLoad) bool {
 	return isPrimary && !pl.c.CanHandOver() && pl.isUneven(len(g), pl.primaries[from]-to.primaries, regions)
 }
 
-// isUneven reports whether a difference between two machines, of the given total of all machines, is
-// large enough for one of them to give a group of n regions to the other.
+// isUneven reports whether a machine has so many more than another that it should give the
+// other a group of n regions. d is the difference, and total the sum over all machines.
 func (pl *planner) isUneven(n, d, total int) bool {
 	return d > n && d*evenPart*len(pl.targets) > total
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// chains are the ways on which primaries can go from machine to machine by handovers. A machine can hand
-// a group over only to one that has backups of it. If none of these has few primaries, one of them may be the primary of
-// another group, with a backup at a machine that has few: then each of the two hands over one group.
+// chains are the paths along which handovers can pass primaries from machine to machine.
+// Machine A can hand a group over only to a machine with backups of the group, such as B. If B
+// does not have few primaries itself, it may be the primary of another group that has a backup
+// at a machine with few, C. Then A hands a group over to B, and B one to C.
 //
 // All groups on a path have the same size, so that only the machines at its ends have more or fewer
 // primaries afterwards.
@@ -20,7 +21,8 @@ type chains struct {
 	given map[int]rdma.MachineID // the primaries of groups that are handed over, by their first regions
 }
 
-// A link is from a machine with primaries of groups of some size to one that has backups of them.
+// A link leads from a machine with primaries of groups of some size to a machine that has
+// backups of these groups.
 type link struct {
 	from, to rdma.MachineID
 	size     int
@@ -31,7 +33,7 @@ type link struct {
 func (pl *planner) chains() *chains {
 	ch := &chains{pl: pl, links: make(map[link][]int), given: make(map[int]rdma.MachineID)}
 	if pl.most(pl.primaries)-pl.least(pl.primaries) < 2 {
-		return ch // mostly: this is asked for each new revision
+		return ch // the usual case: chains is called for each new revision
 	}
 	sizes := make(map[int]bool)
 	for _, g := range pl.together {
@@ -61,8 +63,8 @@ func (ch *chains) primary(first int) rdma.MachineID {
 	return ch.pl.c.Regions[first].Primary
 }
 
-// next returns the path that lowers the cost the most, of those whose ends differ enough (isUneven); nil if
-// there is none. If total is 0, next takes every path that lowers the cost.
+// next returns the path that lowers the cost the most among the paths whose ends differ enough
+// (isUneven), or nil if there is none. If total is 0, any path that lowers the cost will do.
 func (ch *chains) next(total int) (best []link) {
 	lowest, low := 0, ch.pl.least(ch.pl.primaries)
 	for _, n := range ch.sizes {
@@ -84,8 +86,9 @@ func (ch *chains) next(total int) (best []link) {
 	return best
 }
 
-// lowestFrom returns the shortest path for groups of n regions from a machine to the one with the
-// fewest primaries of those that can be reached; nil if none can. No machine has fewer than low.
+// lowestFrom returns the shortest path, for groups of n regions, from a machine to the
+// reachable machine with the fewest primaries; nil if none is reachable. No machine has fewer
+// than low.
 func (ch *chains) lowestFrom(from rdma.MachineID, n, low int) (path []link) {
 	by := map[rdma.MachineID]link{from: {}} // how each machine is reached
 	lowest := from
@@ -118,7 +121,8 @@ func (ch *chains) has(l link) bool {
 	return len(groups) > 0
 }
 
-// take hands over one group on each link of a path. A later path may lead the same group on, or back.
+// take hands over one group on each link of a path. A later path may hand the same group on, or
+// back.
 func (ch *chains) take(path []link) {
 	for _, l := range path {
 		first := ch.links[l][0]

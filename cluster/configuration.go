@@ -58,9 +58,9 @@ type Placement struct {
 	// Pinned are the machines at which an operator has put a replica: balance does not move it away.
 	// Programs that do not know it leave it out.
 	Pinned []rdma.MachineID `json:",omitempty"`
-	// Had, if not 0, is how many replicas the region should have had before Replicas changed, or what it could get when it
-	// was made after that: it is not resized yet.
-	// Programs before format 6 do not know it.
+	// Had, if not 0, says that the region is not resized yet. It is the number of replicas that
+	// the region should have had before Replicas changed, or, for a region made after that
+	// change, the number that it could get. Programs before format 6 do not know it.
 	Had int `json:",omitempty"`
 	// LastPrimaryChange is the last configuration in which another machine became the primary.
 	// LastReplicaChange is the last in which the set of replicas changed (SOSP'15 section 5.3 step
@@ -159,8 +159,8 @@ type Configuration struct {
 	Regions    []Placement // ascending by Region
 	// Lost are the regions that an operator has given up, ascending: see Forget.
 	Lost []region.ID `json:",omitempty"`
-	// Draining are the memories of machines that are to have no replicas: see Drain. A Life is not
-	// given. Programs before format 5 do not know them.
+	// Draining are the memories of machines that are to have no replicas: see Drain. Their Life
+	// is 0. Programs before format 5 do not know them.
 	Draining []Memory `json:",omitempty"`
 	// Line grows when the configuration store was lost: see Refounded. Earlier program versions leave it out, and
 	// drop what others had stored.

@@ -1,9 +1,10 @@
 package cluster
 
-// A Gap is between the configuration from which an instance went on when its configuration store was lost, After, and
-// the first that followed, Before. Only machines that were lost, or followed these, can have had configurations in it:
-// what was committed there is not known, so memory that has been in one is of another history. With the rest it would
-// be a mixture of two.
+// A Gap says which identifiers an instance has skipped because its configuration store was
+// lost. The instance went on from its copy of configuration After, and the next configuration
+// was Before. Only machines that were lost, or that followed these, can have had configurations
+// in between. Nobody knows what was committed in them, so memory that has been in one belongs
+// to another history: together with the other memories it would be a mixture of two.
 type Gap struct{ After, Before ID }
 
 // Omits reports whether an identifier is in one of c's gaps.

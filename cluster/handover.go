@@ -8,9 +8,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Handover gives the role of the primary of a whole group to a machine that has complete backups of
-// it. The former primary stays as a backup, so that nothing is copied. It takes one configuration,
-// which recovers transactions as after a failure of the former primary, only that nobody is missing.
+// A Handover gives the role of the primary of a whole group to a machine that has complete
+// backups of it. The former primary stays as a backup, so that nothing is copied. It takes one
+// configuration, which recovers transactions as after a failure of the former primary, although
+// nobody is missing.
 type Handover struct {
 	Group    region.ID
 	From, To rdma.MachineID
@@ -20,11 +21,12 @@ type Handover struct {
 // lock bits in the memory.
 func (c *Configuration) CanHandOver() bool { return c.Version() >= protocol.Handovers }
 
-// NextHandovers returns the handovers that even out the primaries of the machines; none while replicas
-// move or are being filled. They are all of one configuration: each interrupts commits for a moment,
-// and nothing is copied that would take the longer the more there is. So they begin only where machines
-// are uneven enough (isUneven), and then go on as long as any lowers the cost: otherwise one or two
-// regions more would make the machines too uneven again.
+// NextHandovers returns the handovers that even out the primaries of the machines; none while
+// replicas move or are being filled. One configuration makes all of them: each configuration
+// interrupts commits for a moment, and more handovers take no longer, since nothing is copied.
+// They begin only if machines are uneven enough (isUneven), but then go on as long as any of
+// them lowers the cost: otherwise one or two more regions would make the machines too uneven
+// again.
 //
 // Each path (chains.go) lowers the sum of the squares of the numbers of primaries, and moves none of the
 // replicas. Moves come first, and lower the sum of the squares of the numbers of replicas. So both end.

@@ -118,11 +118,12 @@ func (p *Placement) leave(in ID) {
 	p.Move, p.LastReplicaChange = nil, in
 }
 
-// endBrokenMoves ends the moves of regions that have lost one of the replicas that they had in the configuration
-// before, and so have no more than they should. Those that are left stay, the target included: the region needs it now. But if
-// the target shares a failure domain with the replica that it was to replace, one of the two goes,
-// and the region gets another one elsewhere. It is the target that goes as long as it is being
-// filled: a complete replica must not go then.
+// endBrokenMoves ends the moves of regions that have lost one of the replicas that they had in
+// the configuration before. The replicas that are left stay, the target included: the region
+// needs it now. But of the target and the replica that it was to replace one goes if they share
+// a failure domain, or if there are still too many replicas; the region then gets another one
+// elsewhere if it has too few. The target goes if it is still being filled, because a complete
+// replica must not go then.
 func (c *Configuration) endBrokenMoves(before *Configuration) {
 	for _, g := range c.groups() {
 		var broken []int
@@ -137,7 +138,7 @@ func (c *Configuration) endBrokenMoves(before *Configuration) {
 			p := &c.Regions[i]
 			move := *p.Move
 			c.endBrokenMove(p, isFilled)
-			if p.Has(move.From) { // what an operator may have ordered has not been done
+			if p.Has(move.From) { // the order has not been carried out, if it was one
 				p.Pinned = without(p.Pinned, move.To)
 			}
 		}
@@ -170,12 +171,12 @@ func (c *Configuration) IsDraining(m rdma.MachineID) bool {
 	return ok && slices.Contains(c.Draining, Memory{Machine: m, Token: member.Memory})
 }
 
-// Drain returns the configuration after c in which member m is to have no replicas: it gets none of
-// other machines' regions, and those that it has move away. It returns c if that is so already. It fails with ErrCannotDrain
-// if the others cannot take them.
+// Drain returns the configuration after c in which member m is being drained: it gets no
+// replicas of other machines' regions, and its replicas move away. It returns c if m is being
+// drained already. It fails with ErrCannotDrain if the other machines cannot take the replicas.
 //
-// The machine is known by its memory: if it is away and comes back, it is drained further; a
-// machine of that number with an empty folder is another one.
+// Draining goes with m's memory: if m comes back with it after having been away, m is drained
+// further; a machine of the same number with an empty folder is another one.
 func (c *Configuration) Drain(m rdma.MachineID) (*Configuration, error) {
 	member, ok := c.Member(m)
 	switch {
@@ -198,8 +199,8 @@ func (c *Configuration) Drain(m rdma.MachineID) (*Configuration, error) {
 	return d, nil
 }
 
-// Undrain returns the configuration after c in which machine m may have replicas again, or c if that
-// is so already. m need not be a member.
+// Undrain returns the configuration after c in which machine m may have replicas again, or c if
+// it may have them already. m need not be a member.
 func (c *Configuration) Undrain(m rdma.MachineID) *Configuration {
 	of := func(x Memory) bool { return x.Machine == m }
 	if !slices.ContainsFunc(c.Draining, of) {
@@ -227,21 +228,22 @@ func (c *Configuration) forgetDrained() {
 	})
 }
 
-// CheckDrain fails with ErrCannotDrain if replicas of m, which is being drained, have nowhere to
-// go: it says what is missing. It carries out, in a copy, all the moves of all machines that are being
-// drained, since each takes room from the next, and before them what is left of a resize, which comes first.
+// CheckDrain fails with ErrCannotDrain if replicas of m, which is being drained, have nowhere
+// to go; the error says what is missing. CheckDrain works on a copy of c: it carries out what
+// is left of a resize, which comes first, and then the moves of all machines that are being
+// drained, since each takes room from the next.
 func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 	if left := c.domains(); left < c.Replicas {
 		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region is to have %d replicas: start machines that are away, or add one, first",
 			ErrCannotDrain, m, left, c.Replicas)
 	}
 	d := c.Clone()
-	d.resizeAll() // where there is no room for that, the drain is not at fault
+	d.resizeAll() // if there is no room to grow, that is not the drain's fault
 	pl := newPlanner(d)
 	for _, g := range d.groups() {
 		p := &d.Regions[g[0]]
 		if p.Move != nil || !p.IsAvailable() {
-			continue // it has a target, or is what StandsStill names
+			continue // a group that moves has a target; StandsStill names an unavailable one
 		}
 		if p.Has(m) && !d.isComplete(g) {
 			return fmt.Errorf("%w: regions %v of machine %d have fewer replicas than they should, since no other machine has room for one more, and they move only when they have all: make room, or add a machine",
@@ -262,15 +264,15 @@ func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 	return nil
 }
 
-// isComplete reports whether the regions of a group are together and have as many replicas as they
-// should. Others are helped by a further replica, not by a move.
+// isComplete reports whether the regions of a group are together and have as many replicas as
+// they should. Other groups need another replica, not a move.
 func (c *Configuration) isComplete(group []int) bool {
 	p := &c.Regions[group[0]]
 	return c.isTogether(group) && len(p.Replicas()) >= c.Least(p)
 }
 
-// StandsStill says what all further moves wait for: moves that are under way, replicas that are being
-// filled, and regions that are unavailable. It returns "" if there is nothing of that kind.
+// StandsStill returns what all further moves wait for: moves that have not ended, replicas that
+// are being filled, or unavailable regions. It returns "" if there is nothing of that kind.
 func (c *Configuration) StandsStill() string {
 	first, others := "", 0
 	for i := range c.Regions {
@@ -293,5 +295,5 @@ func (c *Configuration) StandsStill() string {
 	return first
 }
 
-// isBusy reports whether other regions wait with their moves for this one.
+// isBusy reports whether the moves of other regions wait for this region.
 func (p *Placement) isBusy() bool { return len(p.Filling) > 0 || p.Move != nil || !p.IsAvailable() }

@@ -27,9 +27,9 @@ func (c *Configuration) IsGranted(o Order) bool {
 	return ok && p.isPinned(o.To) && p.Has(o.To) && (!p.Has(o.From) || p.moves(&o.Move))
 }
 
-// CheckOrder fails with ErrCannotMove if an order cannot be carried out, and says what to do about it. An
-// order for a region that moves at present is not refused for where the region is: it waits, and is
-// checked again when the region has moved.
+// CheckOrder fails with ErrCannotMove if an order cannot be carried out, and says what to do
+// about it. While a region moves, CheckOrder does not refuse an order because of where the
+// replicas are: the order waits, and is checked again when the region has moved.
 func (c *Configuration) CheckOrder(o Order) error {
 	if err := c.refuses(o); err != nil {
 		return fmt.Errorf("%w: %w", ErrCannotMove, err)
@@ -67,7 +67,7 @@ func (c *Configuration) refuses(o Order) error {
 	return c.refusesGroup(o, c.groupOf(i))
 }
 
-// refusesGroup returns why the group of an order's region cannot move as it says.
+// refusesGroup returns why the group of an order's region cannot move as the order says.
 func (c *Configuration) refusesGroup(o Order, group []int) error {
 	p := &c.Regions[group[0]]
 	if !c.isComplete(group) {
@@ -87,8 +87,8 @@ func (c *Configuration) refusesGroup(o Order, group []int) error {
 	return nil
 }
 
-// hindersDrain returns a machine that is being drained whose replicas all have a place to go to now, but
-// not after the given move.
+// hindersDrain returns a machine that is being drained, if all its replicas have a place to go
+// to without the given move, but not after it.
 func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bool) {
 	if len(c.Draining) == 0 {
 		return 0, false // mostly
@@ -98,7 +98,8 @@ func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bo
 	return c.losesPlaces(d)
 }
 
-// losesPlaces returns a machine that is being drained whose replicas all have a place to go to in c, but not in d.
+// losesPlaces returns a machine that is being drained, if all its replicas have a place to go
+// to in c, but not in d.
 func (c *Configuration) losesPlaces(d *Configuration) (rdma.MachineID, bool) {
 	for _, m := range c.Machines {
 		if c.IsDraining(m) && c.CheckDrain(m) == nil && d.CheckDrain(m) != nil {

@@ -21,7 +21,8 @@ import (
 const DefaultPort = "7070"
 
 var (
-	// ErrRefused means that the issuer has refused to admit the machine, and why.
+	// ErrRefused means that the issuer has refused to admit the machine. The error's text has
+	// the reason.
 	ErrRefused = errors.New("join: the machine that admits others has refused this one")
 	// ErrUnreachable means that the issuer does not answer.
 	ErrUnreachable = errors.New("join: the machine that admits others does not answer")
@@ -55,7 +56,7 @@ func Ask(ctx context.Context, folder string, t Token, advertise string, waiting 
 		if last == nil {
 			waiting(err)
 		}
-		if last == nil || ctx.Err() == nil { // afterwards it is only the end of ctx
+		if last == nil || ctx.Err() == nil { // an error after the end of ctx only says that
 			last = err
 		}
 		if pause(ctx) != nil {
@@ -64,8 +65,8 @@ func Ask(ctx context.Context, folder string, t Token, advertise string, waiting 
 	}
 }
 
-// askOnce asks once. An issuer that has admitted the machine, and whose answer was lost, gives it the same number
-// again, by its key.
+// askOnce asks once. If the issuer has admitted the machine before, and that answer was lost,
+// it knows the machine by its key, and gives it the same number again.
 func askOnce(ctx context.Context, folder string, t Token, key crypto.Signer, advertise string) (*Identity, error) {
 	c, err := connect(ctx, t.Address, t.config())
 	if err != nil {
@@ -96,8 +97,8 @@ func askOnce(ctx context.Context, folder string, t Token, key crypto.Signer, adv
 	return id, id.keep(folder, t, key, r)
 }
 
-// ownKey returns the key of the machine, and makes it if there is none. It is kept before the machine
-// asks, so that a machine that is killed asks again with the same.
+// ownKey returns the key of the machine, and makes it if there is none. It is kept before the
+// machine asks, so that a machine that is killed asks again with the same key.
 func ownKey(folder string) (crypto.Signer, error) {
 	path := filepath.Join(folder, keyFile)
 	key, err := loadKey(path)

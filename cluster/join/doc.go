@@ -18,25 +18,27 @@
 //	         -- founders -------------------------->
 //	                                                 raftstore.Create
 //
-// Machine 0 is the issuer: it alone has the authority's key, and so it alone admits machines. If it is
-// gone for ever, an administrator makes another machine the issuer by giving it copies of ca-key.pem and
-// machines.json; a list that lacks the founders, or that machine, is refused. The first machines, up to Settings.Founders, are the founders: they keep the configuration (cluster/raftstore).
-// Machines that join later reach it at the founders.
+// Machine 0 is the issuer: it alone has the authority's key, and so it alone admits machines.
+// If it is gone for ever, an administrator makes another machine the issuer by giving it copies
+// of ca-key.pem and machines.json; a list that lacks the founders, or that machine, is refused.
+// The first machines, up to Settings.Founders, are the founders: they keep the configuration
+// (cluster/raftstore). Machines that join later ask the founders for it.
 //
 // # What is promised
 //
-// A token has the address of the issuer, the hash of its authority's certificate, and a secret. The
-// machine that joins refuses an issuer that does not show this authority, before it tells the secret.
-// The issuer keeps only the secret's hash. A token counts its uses and has an end. A use belongs to
-// one public key: a machine that has lost the answer asks again, and is told the same; whoever has
-// copied the token has another key, and finds it used up.
+// A token has the address of the issuer, the hash of its authority's certificate, and a secret.
+// The machine that joins refuses an issuer that does not show this authority, before it tells
+// the secret. The issuer keeps only the secret's hash. A token counts its uses and has an end.
+// A use belongs to one public key: a machine that has lost the answer asks again, and is told
+// the same. Somebody who has copied the token has another key, and finds the token used up.
 //
 // Everything is on disk at the issuer before the answer leaves, and the machine's key is on disk before
 // it asks, so both may be killed at any time: the machine asks again.
 //
-// While founders are missing, nobody has voted yet: a machine whose folder was lost may join again at its
-// address, and takes the place of the one before, and a machine may change its address. Afterwards the
-// one is another machine, and the other is refused.
+// While founders are missing, nobody has voted yet. Until then a machine whose folder was lost
+// may join again at its address, and takes its former place; and a machine may change its
+// address. Afterwards a machine without its folder is another machine, and a machine with
+// another address is refused.
 //
 // # On disk
 //

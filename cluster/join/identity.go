@@ -31,7 +31,7 @@ var (
 	ErrNewer = errors.New("join: written by a newer program")
 )
 
-// Settings are those of a cluster that its first machine decides.
+// Settings are the settings of a cluster that its first machine decides.
 type Settings struct {
 	Replicas, Workers     int
 	RegionBytes, LogBytes int64
@@ -39,7 +39,7 @@ type Settings struct {
 	Founders int
 }
 
-// An Identity is what a machine has become by founding a cluster or joining one.
+// An Identity is a machine's place in a cluster, which it has founded or joined.
 type Identity struct {
 	// Cluster tells clusters apart; a random number.
 	Cluster uint64
@@ -53,8 +53,8 @@ type Identity struct {
 	Store map[rdma.MachineID]string `json:",omitempty"`
 	// IsSuccessor says that the machine has taken the place of a founder, or is about to.
 	IsSuccessor bool `json:",omitempty"`
-	// Current is what the machine knows of who keeps the configuration at present, as the store tells it; nil
-	// as long as the founders do.
+	// Current says who keeps the configuration at present, in the store's encoding, as far as
+	// the machine knows; nil as long as the founders keep it.
 	Current json.RawMessage `json:",omitempty"`
 }
 
@@ -115,8 +115,8 @@ func saveJSON(path string, value any) error {
 	return nil
 }
 
-// TLS returns the TLS configuration of the machine whose folder it is, for both ends of connections
-// with other machines.
+// TLS returns the TLS configuration of the machine with this folder, for both ends of
+// connections with other machines.
 func TLS(folder string) (*tls.Config, error) {
 	key, err := loadKey(filepath.Join(folder, keyFile))
 	if err != nil {
@@ -133,8 +133,8 @@ func TLS(folder string) (*tls.Config, error) {
 	return tlsOf(own, authority, key), nil
 }
 
-// tlsOf returns the TLS configuration of a machine. It shows the authority's certificate, too, by
-// whose hash a machine that joins knows the cluster.
+// tlsOf returns the TLS configuration of a machine. The machine shows the authority's
+// certificate, too: a machine that joins knows the cluster by the hash of that certificate.
 func tlsOf(own, authority *x509.Certificate, key crypto.Signer) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(authority)
@@ -172,8 +172,8 @@ const storeFolder = "store"
 // StoreFolder returns where a machine keeps its part of the configuration store.
 func StoreFolder(folder string) string { return filepath.Join(folder, storeFolder) }
 
-// checkUnused makes a folder for a new machine. It refuses one in which there was another, whose votes are
-// there.
+// checkUnused makes a folder for a new machine. It refuses a folder that another machine has
+// used, because that machine's votes are there.
 func checkUnused(folder string) error {
 	if _, err := os.Stat(StoreFolder(folder)); err == nil {
 		return fmt.Errorf("%w: %s is of a machine whose %s is gone: put it back, or remove the data folder, and the machine joins as another", ErrDamaged, StoreFolder(folder), identityFile)
@@ -181,7 +181,7 @@ func checkUnused(folder string) error {
 	return makeFolder(folder)
 }
 
-// sameKey reports whether a certificate is of a key.
+// sameKey reports whether a certificate is for the given key.
 func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	a, errA := x509.MarshalPKIXPublicKey(c.PublicKey)
 	b, errB := x509.MarshalPKIXPublicKey(key.Public())

@@ -30,10 +30,10 @@ const (
 	askAgain = 500 * time.Millisecond
 )
 
-// Found makes a new cluster whose first machine, the issuer, is the one with this folder, and is
-// reached at advertise. It returns a token with which as many machines can join within life as founders
-// are missing; the token is the zero Token if none is. It is repeated if it was interrupted: the
-// cluster exists when Load finds the identity.
+// Found makes a new cluster whose first machine, the issuer, is the one with this folder, and
+// is reached at advertise. It returns a token with which as many machines can join within life
+// as founders are missing; the token is the zero Token if none is. If it was interrupted, call
+// it again: the cluster exists when Load finds the identity.
 func Found(folder, advertise string, s Settings, life time.Duration) (*Identity, Token, error) {
 	id := &Identity{Cluster: newCluster(), Machine: 0, Advertise: advertise, Issuer: advertise, Settings: s}
 	t, err := id.found(folder, life)
@@ -168,8 +168,7 @@ func OpenIssuer(folder string, id *Identity, e Events) (*Issuer, error) {
 // machines that the list of this issuer, if it is a copy, lacks.
 func (i *Issuer) Reserve(m rdma.MachineID) { i.registry.reserve(m) }
 
-// Announce says what the machines that ask from now on are told of who keeps the configuration: see
-// Identity.Current.
+// Announce sets what machines that ask from now on get as their Identity.Current.
 func (i *Issuer) Announce(current json.RawMessage) { i.current.Store(&current) }
 
 // Store returns the founders, or nil and how many are missing.
@@ -186,7 +185,7 @@ func (i *Issuer) Serve(l net.Listener) {
 		requests <- struct{}{}
 		c, err := l.Accept()
 		if err != nil {
-			return // nothing but a listener that is closed
+			return // Accept fails only when the listener is closed
 		}
 		i.running.Go(func() {
 			defer func() { <-requests }()
@@ -199,7 +198,7 @@ func (i *Issuer) Serve(l net.Listener) {
 	}
 }
 
-// serve answers one request. An error is why it was refused.
+// serve answers one request. An error says why the request was refused.
 func (i *Issuer) serve(c *tls.Conn) error {
 	if err := c.SetDeadline(time.Now().Add(requestMax)); err != nil {
 		return err
@@ -255,7 +254,8 @@ func (i *Issuer) admit(r *reply, q request) error {
 	if q.Address == i.id.Advertise {
 		return fmt.Errorf("%s is the address of the machine that admits others: give another with --advertise", q.Address)
 	}
-	// First, so that a stranger learns nothing of the addresses that this machine reaches.
+	// Check the secret first, so that a stranger learns nothing of the addresses that this
+	// machine reaches.
 	if err := i.registry.check(q.Secret, hashOf(q.Key), time.Now()); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type reply struct {
 	// Founders is nil while Missing founders have not joined.
 	Founders map[rdma.MachineID]string `json:",omitempty"`
 	Missing  int
-	// Current is what Identity.Current is to be.
+	// Current is the new value for Identity.Current.
 	Current json.RawMessage `json:",omitempty"`
 }
 

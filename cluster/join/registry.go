@@ -19,7 +19,7 @@ const (
 	tokensFolder = "tokens"
 	// registryFormat is the version of machinesFile and of the files of tokens.
 	registryFormat = 1
-	// machinesMax is how many machines a cluster may have had.
+	// machinesMax bounds the number of machines that a cluster may ever have had.
 	machinesMax = 1024
 )
 
@@ -52,7 +52,7 @@ type storedToken struct {
 	Format  int
 	Expires time.Time
 	Uses    int      // how many machines may join with it
-	Keys    []string // hashes of the public keys of those that have
+	Keys    []string // hashes of the public keys of the machines that have joined with it
 }
 
 // A registry is the issuer's list of machines and tokens. It is safe for concurrent use.
@@ -157,9 +157,9 @@ func (r *registry) check(secret []byte, key string, now time.Time) error {
 	return err
 }
 
-// admit gives a machine that knows a token's secret its number, and writes it down. A machine that is
-// known by its key gets the number that it has; while founders are missing, and so nobody has been told its
-// address, it may have another.
+// admit gives a machine that knows a token's secret its number, and writes it down. A machine
+// that is known by its key keeps its number. It may come with another address while founders
+// are missing, since nobody has been told its address until then.
 func (r *registry) admit(secret []byte, address, key string, now time.Time) (rdma.MachineID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,8 +192,9 @@ func (r *registry) saveLocked(machines []entry) error {
 	return nil
 }
 
-// withLocked returns the machines with one more, and its number. As long as founders are missing, it
-// takes the place of a machine with the same address, whose folder was lost.
+// withLocked returns the machines with one more, and its number. While founders are missing,
+// the new machine takes the place of one with the same address, whose folder must have been
+// lost.
 func (r *registry) withLocked(address, key string) (machines []entry, number int) {
 	machines = slices.Clone(r.machines)
 	if !r.isFoundedLocked() {
@@ -206,9 +207,9 @@ func (r *registry) withLocked(address, key string) (machines []entry, number int
 	return append(machines, entry{Machine: rdma.MachineID(number), Address: address, Key: key}), number
 }
 
-// useLocked counts a use of a token by a key, unless the key has used it before. The use is written
-// down before the machine is: if the process is killed between, the machine asks again, and only
-// the same machine can.
+// useLocked counts a use of a token by a key, unless the key has used it before. The use is
+// written down before the machine is: if the process is killed in between, the machine asks
+// again, and only that machine can.
 func (r *registry) useLocked(secret []byte, key string, now time.Time) error {
 	path, t, err := r.tokenLocked(secret, key, now)
 	if err != nil || slices.Contains(t.Keys, key) {

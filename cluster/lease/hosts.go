@@ -33,9 +33,10 @@ const (
 	refusedEvery = 10 * time.Second
 )
 
-// hosts keeps leases with machines of other hosts by a thread of C. It gives the thread the keys and
-// addresses of the members, and exchanges messages with those that hand out none, of the version before,
-// or of a build without the thread, as the calls keeper does.
+// hosts keeps leases with machines of other hosts by a thread of C. It gives the thread the
+// keys and addresses of the members. Some members hand out no key, because they run the version
+// before or a build without the thread: hosts exchanges messages with these as the calls keeper
+// does.
 type hosts struct {
 	*thread
 	endpoint *call.Endpoint
@@ -131,8 +132,8 @@ func (k *hosts) Configure(cm rdma.MachineID, members []call.Peer) {
 	k.thread.Configure(cm, members)
 }
 
-// meet makes members the partners, and returns those lives of them that are new. They have no key yet:
-// one of a former life would not count.
+// meet makes members the partners, and returns the lives among them that are new. These have no
+// key yet: a key of a former life does not count.
 func (k *hosts) meet(members []call.Peer) (strangers []call.Peer) {
 	k.peers.Lock()
 	defer k.peers.Unlock()
@@ -171,8 +172,8 @@ func (k *hosts) end() {
 	}
 }
 
-// ask asks a life of a machine for a key in the background, and again until it has answered or is a member
-// no more. It does nothing if that is under way.
+// ask asks a life of a machine for a key in the background, and again until it has answered or
+// is a member no more. It does nothing if that life is being asked already.
 func (k *hosts) ask(p call.Peer) {
 	k.peers.Lock()
 	m := k.peers.members[p.Machine]
@@ -205,8 +206,9 @@ func (k *hosts) askNow(m *partner, pause time.Duration) {
 	}
 }
 
-// learn takes what a partner has answered, unless it is a member no more. The lock is held until the thread
-// has the key, so that a key of a former life cannot replace that of the present one.
+// learn takes what a partner has answered, unless the partner is no longer a member. The lock
+// is held until the thread has the key, so that a key of a former life cannot replace that of
+// the present one.
 func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err error) (isMember bool) {
 	k.peers.Lock()
 	defer k.peers.Unlock()
@@ -224,8 +226,9 @@ func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err
 	return true
 }
 
-// lost is called when the lease of a machine has run out. The key or the address may be out of date, so it
-// is asked again. If it answers, only the datagrams do not get through, and that is said.
+// lost is called when the lease of a machine has run out. It asks the machine for its key and
+// address again, since those that are known may be out of date. If the machine answers, only
+// the datagrams do not get through, which is then logged.
 func (k *hosts) lost(m rdma.MachineID) {
 	k.peers.Lock()
 	p := k.peers.members[m]
@@ -235,8 +238,8 @@ func (k *hosts) lost(m rdma.MachineID) {
 	}
 }
 
-// checkHeard logs if a partner with which this machine exchanges leases has handed out a key, and no
-// datagram of it has come.
+// checkHeard logs if a partner with which this machine exchanges leases has handed out a key,
+// and no datagram has come from it.
 func (k *hosts) checkHeard(p call.Peer) {
 	k.peers.Lock()
 	m := k.peers.members[p.Machine]
@@ -261,7 +264,7 @@ func (k *hosts) exchanges(m rdma.MachineID) bool {
 	return false
 }
 
-// event takes what the thread leaves to Go.
+// event handles what the thread leaves to Go.
 func (k *hosts) event() {
 	for _, m := range k.posted() {
 		to := call.Peer{Machine: rdma.MachineID(m.to), Incarnation: uint64(m.to_incarnation)}
@@ -361,7 +364,8 @@ func (k *hosts) seal(m rdma.MachineID, at netip.AddrPort, key [LineKeyBytes]byte
 	C.lease_thread_seal(k.c, C.uint16_t(m), &ip[0], C.uint16_t(at.Port()), C.uint32_t(scopeOf(at.Addr().Zone())), &c)
 }
 
-// unseal makes messages to a machine notices, until there is a key: isKeyless says that it hands out none.
+// unseal makes messages to a machine go as notices, until there is a key. isKeyless says that
+// the machine hands out none.
 func (k *hosts) unseal(m rdma.MachineID, isKeyless bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

@@ -24,9 +24,10 @@ type Keeper interface {
 	// younger than a lease: the keeper may still run when the rest of the machine hangs.
 	Beat()
 
-	// Remind has the keeper call due when the next Beat is due, on one goroutine, so that an idle machine needs
-	// no timer for its beats. A busy machine does: the goroutine waits for its turn behind all others. A keeper
-	// without a thread never calls due. Remind is called once at most.
+	// Remind makes the keeper call due, on one goroutine, whenever the next Beat is due. So an
+	// idle machine needs no timer for its beats. A busy machine needs one: the goroutine waits
+	// for its turn behind all others. A keeper without a thread never calls due. Remind is
+	// called once at most.
 	Remind(due func())
 
 	// Outstanding returns how long leases may still last that this machine has granted to machines

@@ -11,15 +11,15 @@ import (
 // LineKeyBytes is the length of a key of a Line: its number, 8 bytes, and the secret, 16.
 const LineKeyBytes = 24
 
-// A Line is what a thread of C needs to exchange leases with machines of other hosts: a UDP socket, and
-// keys that the machines hand out to each other over a connection that others can neither read nor
-// forge. A key is for one direction: who receives with it has made it, and for one sender.
+// A Line is what a thread of C needs to exchange leases with machines of other hosts: a UDP
+// socket, and keys that the machines hand out to each other over a connection that others can
+// neither read nor forge. A key is for one direction: the receiver makes it, for one sender.
 type Line interface {
 	// Socket returns a UDP socket that receives only datagrams that begin with LineMagic. It must
 	// stay open until NewLine has returned.
 	Socket() (fd int)
 	// Ask asks a machine for a key, and returns it with the machine's address. The error is
-	// errors.ErrUnsupported if the machine, for all of its life, hands out none.
+	// errors.ErrUnsupported if the machine never hands out a key in its present life.
 	Ask(ctx context.Context, m rdma.MachineID) (key [LineKeyBytes]byte, at netip.AddrPort, err error)
 	// HandOut sets the function that is called with each key that the machine hands out, before the
 	// other machine gets it. Until then, and with nil, the machine hands out none.

@@ -131,7 +131,7 @@ func (k *thread) start(begin func(want C.int, lowest, highest C.uint8_t, valid, 
 	return nil
 }
 
-// openEvents opens descriptors of its own of the thread's eventfds.
+// openEvents opens the keeper's own descriptors of the thread's eventfds.
 func (k *thread) openEvents() error {
 	events, err := duplicate(C.lease_thread_eventfd(k.c), "lease events")
 	if err != nil {

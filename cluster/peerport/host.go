@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// CheckHost returns an error if an address, HOST:PORT, has a name that leads nowhere but to this host, as
-// other hosts cannot reach a machine that listens there. Debian and Ubuntu have the host's own name at
-// 127.0.1.1 in /etc/hosts. It is no error if HOST is an address, localhost, or unknown.
+// CheckHost returns an error if the name in an address, HOST:PORT, leads only to this host:
+// other hosts cannot reach a machine that listens there. Debian and Ubuntu have the host's own
+// name at 127.0.1.1 in /etc/hosts. It is no error if HOST is an address, localhost, or unknown.
 func CheckHost(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" || net.ParseIP(host) != nil {

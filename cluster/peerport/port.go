@@ -43,8 +43,8 @@ const (
 )
 
 var (
-	// ErrNobody is the reason why a connection is refused of whose protocol there is no listener, or one
-	// that does not accept it in time.
+	// ErrNobody is the reason for refusing a connection whose protocol has no listener, or
+	// whose listener does not accept it in time.
 	ErrNobody = errors.New("peerport: this machine does not serve the protocol")
 	errTLS    = errors.New("peerport: TLS needs a certificate and ClientCAs: without them, the authorities of the system would let in strangers")
 )
@@ -62,9 +62,10 @@ type Port struct {
 	listeners map[Protocol]*listener
 }
 
-// Open opens a port at address, HOST:PORT. config has the machine's certificate, and in ClientCAs
-// the authorities that certify the others: all clients need a certificate of theirs, but those of Join.
-// refused is called for each connection that is refused; it must not wait.
+// Open opens a port at address, HOST:PORT. config has the machine's certificate, and in
+// ClientCAs the authorities that certify the others: all clients, except those of Join, need a
+// certificate of these authorities. refused is called for each connection that is refused; it
+// must not wait.
 func Open(address string, config *tls.Config, refused func(from net.Addr, reason error)) (*Port, error) {
 	if config == nil || config.ClientCAs == nil || len(config.Certificates) == 0 {
 		return nil, errTLS

@@ -113,8 +113,9 @@ func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 	return accepted
 }
 
-// strangerOr tells a machine that has been replaced from one that never was of the store. A machine that was
-// refounded, and has not begun, tells nobody that it was removed: the others may keep the configuration.
+// strangerOr returns the refusal for a machine that is not one of the store's: whether it was
+// removed, or is a stranger. A machine that was refounded, and has not begun, tells no machine
+// that it was removed: the others may keep the configuration.
 func (s *Store) strangerOr(m rdma.MachineID) refusal {
 	if s.hasBegun.Load() && slices.Contains(s.peers.Load().founders.Removed, m) {
 		return removed
@@ -122,9 +123,10 @@ func (s *Store) strangerOr(m rdma.MachineID) refusal {
 	return stranger
 }
 
-// replace notes the connection that a machine has opened, and closes the one before: the machine has given it up,
-// and here it may look alive for hours. It reports false if the machine has opened a newer one meanwhile: handshakes
-// of several connections end in any order.
+// replace notes the connection that a machine has opened, and closes the machine's earlier one:
+// the machine has given that up, but at this end it may look alive for hours. It reports false
+// if the machine has opened a newer connection meanwhile: handshakes of several connections end
+// in any order.
 func (s *Store) replace(from rdma.MachineID, socket connection) bool {
 	s.mu.Lock()
 	former, isOpen := s.mu.accepted[from]
@@ -184,8 +186,8 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 	}
 }
 
-// isPlausible checks who a message is from and to. A machine that is no leader any more passes on what
-// another has sent to it as the leader.
+// isPlausible checks who a message is from and to. A former leader passes on what another
+// machine has sent to it as the leader.
 func (s *Store) isPlausible(m *raftpb.Message, from rdma.MachineID) bool {
 	isPassedOn := m.GetType() == raftpb.MsgProp || m.GetType() == raftpb.MsgReadIndex
 	isMember := s.peers.Load().links[m.GetFrom()] != nil

@@ -15,10 +15,10 @@ import (
 //
 //	| operation 1 | has suspect 1 | suspect 2 | patience in ms 4 | swap |
 //
-// It is the payload of a frame. The suspect is a machine that the client takes to have failed; earlier programs write
-// zeros there, and do not read them. Operations without a swap use only its identifier; that of
-// operationStanding has the standing of the machine that asks in the place of the configuration. A change has
-// its own encoding in the place of the swap's.
+// It is the payload of a frame. The suspect is a machine that the client takes to have failed;
+// earlier programs write zeros there, and do not read them. Operations without a swap use only
+// the swap's identifier; operationStanding has the standing of the machine that asks in place
+// of the configuration. operationChange has the encoding of the change in place of the swap's.
 type call struct {
 	operation byte
 	suspect   *rdma.MachineID // the machine that the client suspects; nil if it suspects none
@@ -113,7 +113,7 @@ type result struct {
 
 const resultHeaderBytes = 24
 
-// resultOf returns the result of a call that has ended so.
+// resultOf returns the result of a call that has ended with the given configuration or error.
 func resultOf(id requestID, configuration []byte, err error) result {
 	switch {
 	case err == nil:

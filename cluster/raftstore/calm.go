@@ -7,8 +7,9 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A store in which nothing has happened for calmAfter ticks becomes calm: ticks are calmFactor times as long, so that the
-// leader sends as many fewer heartbeats, and others wait for it as much longer.
+// A store in which nothing has happened for calmAfter ticks becomes calm: ticks are calmFactor
+// times as long. The leader sends heartbeats that much less often, and the others wait that
+// much longer for it.
 //
 //	leader                              founder                         founder
 //	  ---- heartbeat, calm: 5 -----------> the next one comes late
@@ -19,16 +20,19 @@ import (
 //	  ---- heartbeat -------------------->
 //	  ---- heartbeat ---------------------------------------------------->
 //
-// The leader alone decides on it, and says so with each heartbeat; any other message of the leader ends the calm of the
-// machine that gets it. So no machine waits longer for the leader than the leader has said, and a machine that has not been
-// told does not wait longer at all. A machine that has something to do tells all others, and not only the leader: if the
-// leader is dead, all count short ticks from then on, as if they had never been calm, and elect another within the same
-// time. If the leader fails, the store is stirred by any machine whose connection to it breaks, whose lease with it runs
-// out (Store.Suspect), or whose request waits for it. Without any of these, all notice the failure late, by silence.
+// The leader alone decides that the store is calm, and says so with each heartbeat. Any other
+// message of the leader ends the calm of the machine that gets it. So a machine waits longer
+// for the leader only if the leader has told it to. A machine that has something to do stirs
+// all others, and not only the leader, which may be dead: from then on all count short ticks,
+// and elect another leader as soon as if they had never been calm. If the leader fails, a
+// machine stirs the store when its connection to the leader breaks, when its lease with the
+// leader runs out (Store.Suspect), or when its request waits for the leader. If none of these
+// happens, all notice the failure late, by silence.
 //
-// Neither promises nor elections depend on it: the library is safe however long ticks are.
+// Neither promises nor elections depend on calm: the library is safe however long ticks are.
 const (
-	// calmFactor: at three heartbeats in five seconds they are few among the wake-ups of an idle machine.
+	// calmFactor leaves three heartbeats in five seconds: few among the wake-ups of an idle
+	// machine.
 	calmFactor = 8
 	// calmAfter is longer than the pauses between the changes of one reconfiguration.
 	calmAfter = 40
@@ -118,10 +122,10 @@ func (r *replica) tellStir(id uint64) {
 	}
 }
 
-// stirs has the loop end the calm, because of something that is no message. It does not wait.
+// stirs makes the loop end the calm, for a reason that is no message. It does not wait.
 func (s *Store) stirs() {
 	select {
 	case s.stirring <- struct{}{}:
-	default: // it will
+	default: // the loop has been told already
 	}
 }

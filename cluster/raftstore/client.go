@@ -21,7 +21,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A ClientConfig says how a machine that is not one of the store's reaches it.
+// A ClientConfig says how a machine that is not one of the store's reaches the store.
 type ClientConfig struct {
 	// Cluster and Machines are those of the Founding: the store's machines refuse others.
 	Cluster  uint64
@@ -31,15 +31,18 @@ type ClientConfig struct {
 	// Dial and TLS are as in Config.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	TLS  *tls.Config
-	// Patience bounds Load and CompareAndSwap. Each machine is asked for its share of it at a time, so
-	// elections, which take up to a second, must fit in. If it is 0, it is 5 s.
+	// Patience bounds Load and CompareAndSwap. If it is 0, it is 5 s. Each machine is asked for
+	// its share of Patience at a time, and an election, which takes up to a second, must fit
+	// into that.
 	Patience time.Duration
 
-	// tick is tickDefault, but in tests.
+	// tick is tickDefault, except in tests.
 	tick time.Duration
-	// hedge is how long nobody may answer before another machine is asked as well: hedgeTicks, but in tests.
+	// hedge is how long to wait for an answer before another machine is asked as well:
+	// hedgeTicks, except in tests.
 	hedge time.Duration
-	// linger is how long other copies of a swap may be waited for once a machine has said "moved on": hedge, but in tests.
+	// linger is how long to wait for the answers to other copies of a swap once a machine has
+	// said "moved on": hedge, except in tests.
 	linger time.Duration
 }
 
@@ -69,8 +72,8 @@ func (c *ClientConfig) complete() error {
 	return nil
 }
 
-// A Client is the access to a configuration store of a machine that is not one of the store's. It is a
-// cluster.Store, and safe for concurrent use.
+// A Client lets a machine that is not one of the store's use the store. It is a cluster.Store,
+// and safe for concurrent use.
 type Client struct {
 	cfg      ClientConfig
 	founding Founding           // its Machine means nothing
@@ -94,7 +97,7 @@ var _ cluster.Store = (*Client)(nil)
 // errMovedUncertain means that the answer to a swap was lost, and nobody knows any more what it was.
 var errMovedUncertain = &unanswered{"cluster: the configuration has changed more than once since the answer to this change was lost: nobody knows whether it was carried out; load the configuration again"}
 
-// NewClient returns a client. It connects when it is asked.
+// NewClient returns a client. It connects at the first call.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -144,8 +147,8 @@ func (c *Client) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	return err
 }
 
-// Founders asks for the founders, and asks these from then on. The machine that answers may not know the
-// latest.
+// Founders asks for the founders. The client asks these from then on. The machine that answers
+// may not know the latest.
 func (c *Client) Founders() (f Founders, err error) {
 	b, err := c.ask(call{operation: operationFounders, swap: swap{id: c.newID()}})
 	if err != nil {
@@ -178,8 +181,8 @@ func (c *Client) Want(n int) error {
 	return err
 }
 
-// Learn has the client ask founders from now on, unless it knows later ones. It fails with ErrSplit if they are of
-// another line.
+// Learn makes the client ask founders from now on, unless it knows later ones. It fails with
+// ErrSplit if they are of another line.
 func (c *Client) Learn(f Founders) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,12 +218,13 @@ func (c *Client) newID() (id requestID) {
 
 // ask asks the machines, by one or several at a time, until one has carried out the call.
 //
-// A call whose answer is lost, or late, is made again elsewhere. A Load changes nothing, so that is safe. So is
-// a swap: all copies have one identifier and replace one revision, and revisions only grow, so that at most
-// one copy takes effect. Only its answer needs care. A machine says "done" to a late copy if the swap is
-// still the last one. It says "moved" only if the swap cannot have been carried out, which the revision
-// shows, and otherwise "moved on". That is ErrMoved once all copies have got that answer: the machine that has
-// sent the copy that took effect to the leader would have said "done". If an answer was lost, or is late, it is not
+// A call whose answer is lost, or late, is made again elsewhere. A Load changes nothing, so
+// that is safe. So is a swap: all copies have one identifier and replace one revision, and
+// revisions only grow, so that at most one copy takes effect. Only its answer needs care. A
+// machine says "done" to a late copy if the swap is still the last one. It says "moved" if the
+// revision shows that the swap cannot have been carried out, and otherwise "moved on". If all
+// copies get "moved on", the result is ErrMoved: had a copy taken effect, the machine that sent
+// it to the leader would have said "done". If an answer was lost, or is late, the result is not
 // known.
 func (c *Client) ask(k call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Patience)
@@ -252,9 +256,11 @@ func (r *result) err(isLost bool) error {
 	return nil
 }
 
-// Suspect says that a machine is taken to have failed. Until a call that told of it has been carried out with the leader, the
-// machine is asked last, and the others are told, so that they choose another leader if it is the leader: see Store.Suspect.
-// After ClientConfig.Patience that ends in any case: a machine that seldom calls must not tell of it when the other is back.
+// Suspect says that machine m is taken to have failed. The client then asks m last, and its
+// calls tell the other machines, which elect another leader if m is the leader: see
+// Store.Suspect. The suspicion ends when a call that told of it has been carried out with the
+// leader. It ends after ClientConfig.Patience in any case: a machine that seldom calls must not
+// tell of it when m is back.
 func (c *Client) Suspect(m rdma.MachineID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,14 +296,15 @@ func (c *Client) order() []rdma.MachineID {
 	return order
 }
 
-// prefer has a machine asked first from now on: it has carried out a call.
+// prefer makes the client ask a machine first from now on, because that has carried out a call.
 func (c *Client) prefer(m rdma.MachineID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.first = m
 }
 
-// trust ends a suspicion that the machines have been told of: they have a leader. One that has come meanwhile goes on.
+// trust ends a suspicion that the machines have been told of: they have a leader. A suspicion
+// that has come since then stays.
 func (c *Client) trust(suspect *rdma.MachineID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -386,7 +393,7 @@ func (c *Client) exchange(ctx context.Context, conn clientConn, deadline time.Ti
 	}
 	if isOpen := stop(); err != nil || !isOpen {
 		conn.close()
-		c.closeIdle(func(other clientConn) bool { return other.machine == conn.machine }) // they are not better
+		c.closeIdle(func(other clientConn) bool { return other.machine == conn.machine }) // the idle ones to that machine are no better
 		return r, err
 	}
 	c.keep(conn)

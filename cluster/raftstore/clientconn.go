@@ -20,7 +20,8 @@ type clientConn struct {
 	used    time.Time // when it was used last
 }
 
-// close closes the socket: TLS over it would take leave of a machine that may not be there.
+// close closes the socket. To close TLS first would send a message, to a machine that may not
+// be there.
 func (c clientConn) close() { _ = c.socket.Close() }
 
 // connect opens a connection to a machine.
@@ -61,8 +62,8 @@ func (c *Client) greet(ctx context.Context, m rdma.MachineID, address string, so
 	return stream, err
 }
 
-// takeIdle returns an idle connection to a machine, which is the caller's now. A machine closes those that
-// have been idle for idleTicks: they are not used any more long before that.
+// takeIdle returns an idle connection to a machine, which is the caller's now. A machine closes
+// connections that have been idle for idleTicks; takeIdle drops them after half that time.
 func (c *Client) takeIdle(m rdma.MachineID) (conn clientConn, ok bool) {
 	oldest := time.Now().Add(-c.cfg.tick * idleTicks / 2)
 	c.closeIdle(func(conn clientConn) bool { return conn.used.Before(oldest) })

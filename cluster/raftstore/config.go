@@ -49,7 +49,7 @@ type Config struct {
 	// Patience bounds Load and CompareAndSwap. Elections take up to a second. If it is 0, it is 5 s.
 	Patience time.Duration
 
-	// tick is tickDefault, but in tests.
+	// tick is tickDefault, except in tests.
 	tick time.Duration
 }
 

@@ -39,19 +39,22 @@
 //
 // # Clients
 //
-// A machine that is not one of the store's has a Client, which is a cluster.Store, too. It asks one of the
-// machines, which carries out the call as if it were its own, and asks another one as well if the answer does not
-// come within 100 ms; the first answer counts. That is safe: see Client.ask. The same is promised as at a machine of the store, but for one
-// case: if the answer to a swap was lost, and others have changed the configuration more than once before a
-// copy of it was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows. A Client
-// learns of other founders when its owner asks for them (Founders), or knows them (Learn).
+// A machine that is not one of the store's has a Client, which is a cluster.Store, too. It asks
+// one of the machines, which carries out the call as if it were its own, and asks another one
+// as well if the answer does not come within 100 ms; the first answer counts. That is safe: see
+// Client.ask. A Client promises what a Store promises, with one exception: if the answer to a
+// swap was lost, and others have changed the configuration more than once before a copy of it
+// was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows. A
+// Client learns of other founders when its owner asks for them (Founders), or knows them
+// (Learn).
 //
 // # Connections
 //
-// The machines' connections and the clients' come to one listener, which may hand out connections of TLS
-// whose handshake is made already: other protocols can share the port. A machine refuses who belongs to
-// another cluster, looks for another machine, or was founded with other machines or addresses, and tells
-// it the reason.
+// The machines' connections and the clients' come to one listener, which may hand out
+// connections of TLS whose handshake is made already: other protocols can share the port. A
+// machine refuses a connection that comes from another cluster, looks for another machine, or
+// comes from a machine founded with other machines or addresses. It tells the other side the
+// reason.
 //
 // # On disk
 //
@@ -68,30 +71,37 @@
 //
 // # Founders that are gone
 //
-// A machine that is gone for good is replaced: Forget, then Replace, at any machine or client. The number of
-// machines stays the same. The successor, whose number no machine of the store has had, opens a part
-// whose log is empty. It gets a snapshot and the entries, and then, in one change of Raft's (joint consensus), the
-// vote that is taken from the other. See Founders for the steps, and the function due for what each needs.
+// A machine that is gone for good is replaced: Forget, then Replace, at any machine or client.
+// The number of machines stays the same. The successor, whose number no machine of the store
+// has had, opens a part whose log is empty. It gets a snapshot and the entries, and then, in
+// one change of Raft's (joint consensus), the vote of the machine that it replaces. See
+// Founders for the steps, and the function due for what each needs.
 //
-// A leader proposes the change of the votes only while a majority of the founders, as they are to be, answers.
-// Until it is over a majority of both must agree. Committed entries are safe even if machines come back that have been
-// replaced one by one, and were a majority once: each step was in the log of a majority of those before, so some
-// of them know it, and do not vote for the others. A machine that has been replaced is refused, message by message, and
-// told so: its Store fails with ErrRemoved.
+// A leader proposes the change of the votes only while a majority of the future founders
+// answers. Until the change is over, a majority of the former founders and a majority of the
+// future ones must agree. Committed entries are safe even if machines come back that have been
+// replaced one by one, and were a majority once: each step was in the logs of a majority of the
+// founders before it, so some of those that come back know it, and do not vote for the others.
+// A machine that has been replaced is refused, message by message, and told so: its Store fails
+// with ErrRemoved.
 //
-// If a majority is lost for good, a Refounding makes one machine the only one, offline. Entries that only the others had
-// are lost. They are in Removed from then on, so each of them that reaches the machine stops, and its part can never be
-// opened again; further machines get votes, one at a time, until there are as many as before (Founders.Wanted). The
-// machine asks those that it left behind whether they keep a configuration nevertheless: see left.go. If two were
-// refounded apart, each has a line of its own (cluster.Line). A machine that follows one of them refuses founders of the
-// other, with ErrSplit, wherever it finds them: no machine goes over unnoticed.
+// If a majority is lost for good, a Refounding makes one machine the only one, offline. Entries
+// that only the others had are lost. The others are in Removed from then on, so each of them
+// that reaches the machine stops, and its part can never be opened again; further machines get
+// votes, one at a time, until there are as many as before (Founders.Wanted). The machine asks
+// those that it left behind whether they keep a configuration nevertheless: see left.go. If two
+// were refounded apart, each has a line of its own (cluster.Line). A machine that follows one
+// of them refuses founders of the other, with ErrSplit, wherever it finds them: no machine goes
+// over unnoticed.
 //
-// If more founders are wanted than there are (Want), as when regions get more replicas, machines get free places in the same way,
-// one at a time. While their number is even, it takes one more of them than before to go on.
+// If more founders are wanted than there are (Want), as when regions get more replicas,
+// machines get free places in the same way, one at a time. While the number of founders is
+// even, one more of them than before must be there to go on.
 //
-// Entries and snapshots of such changes have format 2, and entries of Want format 3; until the first, everything is as the version
-// before writes it. Changes are refused while a machine with a program that does not know them is connected; and after a
-// Refounding, no machine gets a vote whose program does not know what that has left behind (knowsRefounded).
+// Entries and snapshots of such changes have format 2, and entries of Want format 3; until the
+// first, everything is as the version before writes it. Changes are refused while a machine
+// with a program that does not know them is connected; and after a Refounding, no machine gets
+// a vote unless its program knows what a Refounding leaves behind (knowsRefounded).
 //
 // # Why go.etcd.io/raft
 //

@@ -25,7 +25,7 @@ const (
 )
 
 // A requestID tells the requests of all machines apart: machine, a random number of the Store's
-// life, and a counter. Of a Client's, all but the counter is random.
+// life, and a counter. In a Client's, everything except the counter is random.
 type requestID [16]byte
 
 // A swap is the content of an entry of the log:
@@ -93,7 +93,7 @@ func checkFormat(what string, b []byte, headerBytes int, newest byte) error {
 //
 //	| format 1 | zeros 7 | revision 8 | writer 16 | founders | configuration |
 //
-// Of format 1, it has no founders: they are those of the Founding.
+// In format 1 it has no founders: they are those of the Founding.
 type state struct {
 	revision      uint64    // 0: there is no configuration
 	writer        requestID // the swap that made it current

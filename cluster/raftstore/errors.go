@@ -22,8 +22,9 @@ var (
 	// ErrRemoved means that the others go on without this machine for good: its folder is of no use any more, and
 	// it asks the others as a Client.
 	ErrRemoved = errors.New("cluster: the configuration store goes on without this machine, which was forgotten as gone, or left behind when another was refounded")
-	// ErrSplit means that another machine was refounded as well, and the configuration of this one is given up, or
-	// another machine follows that one: with an empty folder, it can join the other side.
+	// ErrSplit means that two machines were refounded. Either this one gives up the
+	// configuration that it keeps, or it has met a machine that follows the other. With an
+	// empty folder, it can join the other side.
 	ErrSplit = errors.New("cluster: two machines were refounded, and each has kept a configuration of its own")
 	// ErrNotLost means that the majority of before has come back before the machine that was refounded has begun.
 	ErrNotLost = errors.New("cluster: the machines that were given up as lost are back, and have a majority")

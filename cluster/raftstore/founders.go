@@ -23,8 +23,9 @@ import (
 //	          Leaving (Raft's joint configuration: a majority of both sets must agree)
 //	          the machine that is gone is in Removed
 //
-// So the number of machines does not change, and no step needs more machines than were needed before. It grows when
-// more are wanted (Want), or fewer are left than were (Refounding): then Replace gives machines places that are free.
+// So the number of machines does not change, and no step needs more machines than were needed
+// before. The number grows when more are wanted (Want), or when a Refounding has left fewer
+// than before: then Replace gives machines the places that are free.
 type Founders struct {
 	// Version grows with every change. It is 0 as long as the founders are those of the Founding. Its upper bits
 	// tell Refoundings apart: see refoundedVersion.
@@ -50,8 +51,8 @@ type Founders struct {
 	Line cluster.Line `json:",omitempty"`
 }
 
-// A Successor is a machine that takes the place of a founder, For, or one that is free if For is the machine
-// itself.
+// A Successor is a machine that takes the place of a founder, For, or a free place if For is
+// the machine itself.
 type Successor struct {
 	Machine rdma.MachineID
 	Address string
@@ -203,8 +204,8 @@ func (f *Founders) forget(m rdma.MachineID) error {
 	return nil
 }
 
-// replace makes a machine the next founder. One that was to be it before is not any more: it may be
-// gone itself.
+// replace makes a machine the next founder. If another machine was to be the next founder, that
+// is removed: it may be gone itself.
 func (f *Founders) replace(s Successor) error {
 	switch {
 	case f.Next != nil && *f.Next == s:
@@ -230,8 +231,8 @@ func (f *Founders) replace(s Successor) error {
 	return nil
 }
 
-// hasAddress reports whether a founder other than the one has an address. A successor may have the
-// address of the machine that it replaces.
+// hasAddress reports whether a founder other than the given one has an address. A successor may
+// have the address of the machine that it replaces.
 func (f *Founders) hasAddress(address string, other rdma.MachineID) bool {
 	for m, a := range f.Machines {
 		if a == address && m != other {

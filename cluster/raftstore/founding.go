@@ -32,14 +32,15 @@ const (
 	foundingFormat = 3
 )
 
-// A Founding says what a store is made of. It is the same at all its machines but for Machine: machines
-// that were founded with other machines, or other addresses of them, refuse each other, because each
-// side could have a majority of its own. It does not change when founders are replaced.
+// A Founding says what a store is made of. It is the same at all machines of the store, except
+// for Machine. Machines that were founded with other machines or addresses refuse each other,
+// because each side could have a majority of its own. It does not change when founders are
+// replaced.
 type Founding struct {
 	// Cluster is the identity of the instance: see cluster.Configuration. Machines of other
 	// instances are refused.
 	Cluster uint64
-	// Machine is the machine whose folder it is.
+	// Machine is the machine that the folder belongs to.
 	Machine rdma.MachineID
 	// Machines are the machines that founded the store, an odd number, with the addresses at which the others
 	// dial them.
@@ -162,9 +163,10 @@ func (f storedFounding) save(path string) error {
 	return nvram.ReplaceFile(path, ".new", b)
 }
 
-// saveEnd notes in a folder that its part has ended for good: with ErrSplit, or because the machine was removed. From
-// then on it cannot be opened. With others that have ended it could be a majority of those that it knows; and it must
-// not begin again while it cannot reach the one that goes on.
+// saveEnd notes in a folder that its part has ended for good: with ErrSplit, or because the
+// machine was removed. From then on the part cannot be opened. Otherwise it could be part of a
+// majority, of the machines that it knows, with others that have ended; and it must not begin
+// again while it cannot reach the machine that goes on.
 func (f Founding) saveEnd(folder string, reason error) error {
 	isSplit := errors.Is(reason, ErrSplit)
 	err := storedFounding{programName, foundingFormat, f, !isSplit, isSplit}.save(filepath.Join(folder, foundingFile))

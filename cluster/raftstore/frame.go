@@ -12,9 +12,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A connection of a machine of the store carries messages from the machine that has opened it. The other
-// one answers its asks, so that it is known to be there even if it has nothing to say. A connection of a
-// client carries a call, then its result, and so on; from is 0.
+// A connection of a machine of the store carries messages from the machine that has opened it.
+// The other machine answers asks, which shows that it is there even if it has nothing to say.
+// On a connection of a client, calls and their results alternate; from is 0.
 //
 //	greeting:  | magic 4 | format 1 | kind 1 | knows 1 | zero 1 | from 2 | to 2 | zeros 4 | cluster 8 | founding 8 |
 //	reply:     | magic 4 | format 1 | refusal 1 | knows 1 | zero 1 |
@@ -25,10 +25,10 @@ const (
 	wireFormat    = 1          // of everything that is sent
 	greetingBytes = 32
 	replyBytes    = 8
-	// knowsFormat is what this program knows of founders, as it tells others. Those that know 4 do not know of calm (calm.go),
-	// and refuse its frames; those that know 3 do not know Want; those that
-	// know 2 do not know Founders with Wanted, or of a Refounding, and would drop a part of them; earlier ones say 0, and know no
-	// changes of the founders.
+	// knowsFormat is what this program knows of founders, as it tells others. Programs that
+	// know 4 do not know of calm (calm.go), and refuse its frames. Programs that know 3 do not
+	// know Want. Programs that know 2 do not know Founders with Wanted, or of a Refounding, and
+	// would drop a part of these. Earlier programs say 0, and know no changes of the founders.
 	knowsFormat    = 5
 	knowsChanges   = 2
 	knowsRefounded = 3
@@ -117,7 +117,7 @@ const (
 	removed
 )
 
-// refusals are the errors of both sides.
+// refusals are the errors for refusals, at both sides.
 var refusals = map[refusal]error{
 	otherFormat:   errors.New("cluster: the other machine's configuration store speaks another format"),
 	otherCluster:  errors.New("cluster: the other machine's configuration store belongs to another cluster"),
@@ -163,7 +163,7 @@ func appendHeader(b []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(payload))
 }
 
-// messageFrame returns the frame of a message, of the one kind or the other.
+// messageFrame returns the frame of a message; kind is frameMessage or frameCalm.
 func messageFrame(kind byte, m *raftpb.Message) ([]byte, error) {
 	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, headerBytes), m)
 	if err != nil {

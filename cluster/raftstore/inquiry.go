@@ -9,11 +9,12 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// hedgeTicks is how long a client waits for a machine of the store before it asks the next one as well: 100 ms.
-// A machine that works answers sooner: that takes five or six round trips, three of them for a new connection with
-// TLS, and the syncs of a majority's disks. Where sites are further apart than 15 ms, a second machine is asked
-// in vain, which costs a copy in the log. And 100 ms are little beside the lease of 800 ms that has run out when
-// a configuration manager asks.
+// hedgeTicks is how long a client waits for a machine of the store before it asks the next one
+// as well: 100 ms. A machine that works answers sooner: an answer takes five or six round
+// trips, three of them for a new connection with TLS, and the syncs of a majority's disks.
+// Where sites are further apart than 15 ms, a second machine is asked in vain, which costs a
+// copy in the log. And 100 ms are little beside the lease of 800 ms that has run out when a
+// configuration manager asks.
 const hedgeTicks = 2
 
 // An inquiry is one call of a client, of which several machines may get a copy.
@@ -24,7 +25,7 @@ type inquiry struct {
 	isLost  bool                     // a machine that has not answered may have carried out its copy
 }
 
-// A reply is what has come of a copy of the call.
+// A reply is the outcome of one copy of the call.
 type reply struct {
 	machine rdma.MachineID
 	result  result
@@ -34,12 +35,14 @@ type reply struct {
 	err     error
 }
 
-// round asks each machine at most once, until the call is carried out, and returns nil if it was not. It asks
-// the next machine when one has failed, and also when nobody has answered for a while: one that is cut off
-// would otherwise hold up the call for its share of the patience. It waits twice as long each time, because
-// during an election all are silent, and each copy of a swap goes to all disks.
+// round asks each machine at most once, until the call is carried out, and returns nil if it
+// was not. It asks the next machine when one has failed, and also when nobody has answered for
+// a while: a machine that is cut off would otherwise hold up the call for its share of the
+// patience. round waits twice as long each time, because during an election all are silent, and
+// each copy of a swap goes to all disks.
 //
-// When it returns, no copy is waited for any more, and the connections of those without an answer are closed.
+// When it returns, it waits for no copy any more, and has closed the connections to machines
+// that have not answered.
 func (q *inquiry) round(ctx context.Context) (last *result) {
 	asking, cancel := context.WithCancel(ctx)
 	left := q.client.order()
@@ -66,9 +69,10 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 			case r.err != nil || r.result.outcome == outcomeFailed:
 				q.note(ctx, r)
 			case r.result.outcome == outcomeMovedOn:
-				// The swap that has been carried out may be the copy at another machine, which will say so, unless
-				// it is silent: then nobody knows, and the caller loads the configuration again sooner than the
-				// machine's share of the patience ends. To ask more machines would not help: they can only say the same.
+				// Another machine may have carried out its copy of the swap. It will say so,
+				// unless it is silent: then nobody knows, and the caller should load the
+				// configuration again before the machine's share of the patience ends. Asking
+				// more machines would not help: they can only say the same.
 				if last == nil && open > 0 {
 					late := time.AfterFunc(q.client.cfg.linger, cancel)
 					defer late.Stop()
@@ -76,7 +80,7 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 				last, left = &r.result, nil
 			default:
 				q.client.prefer(r.machine)
-				if q.call.takesLeader() && r.result.outcome == outcomeDone { // a machine alone knows what is refused, or has moved
+				if q.call.takesLeader() && r.result.outcome == outcomeDone { // a machine needs no leader to refuse a change, or to say that the configuration has moved
 					q.client.trust(r.suspect)
 				}
 				return &r.result
@@ -94,8 +98,9 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 	return last
 }
 
-// hedge returns for how long nobody may answer before a second machine is asked as well. A change of the
-// founders waits: nobody is in a hurry, and a second copy may be refused because the first was carried out.
+// hedge returns how long to wait for an answer before a second machine is asked as well. A
+// change of the founders waits: nobody is in a hurry, and a second copy may be refused because
+// the first was carried out.
 func (q *inquiry) hedge() time.Duration {
 	if q.call.operation == operationChange {
 		return q.client.cfg.Patience

@@ -19,17 +19,19 @@ import (
 //
 //	before it begins   the majority of before is back     it does not begin: ErrNotLost
 //	                   another was refounded, and begun   it has changed nothing yet, and is removed: ErrRemoved
-//	                   another has not begun either       the one with the lower version waits until that has, or ends
+//	                   another has not begun either       the one with the lower version waits until the other begins, or ends
 //	while it runs      another was refounded              the one with the lower version stops: ErrSplit
 //
-// Until it has begun, it tells nobody of its founders. Machines of before, with their old parts, connect to it by
-// themselves, and are told that they were removed. But it may be gone itself by then, and they do not know the machines
-// that have got votes since. So whoever asks says what it keeps, and a machine of before hears in the question that it was
-// removed, and who keeps the configuration now.
+// Until the refounded machine has begun, it tells nobody of its founders. Then former founders
+// that connect to it with their old parts are told that they were removed. But it may be gone
+// itself by then, and the former founders do not know the machines that have got votes since.
+// So a machine that asks says what it keeps: a former founder learns from the question that it
+// was removed, and who keeps the configuration now.
 
-// The upper 16 bits of Founders.Version count the Refoundings, and the next 24 are random, so that the versions of
-// two machines that were both refounded differ, and both know which one goes on. Changes of the founders count in the
-// rest. Whether founders follow from others is said by their lines.
+// The upper 16 bits of Founders.Version count the Refoundings, and the next 24 are random, so
+// that the versions of two machines that were both refounded differ, and both know which one
+// goes on. Changes of the founders count in the rest. Their lines say whether founders follow
+// from others.
 const (
 	generationShift = 48
 	refoundingShift = 24
@@ -43,8 +45,8 @@ func refoundedVersion(before, random uint64) uint64 {
 	return (before>>generationShift+1)<<generationShift | random>>40<<refoundingShift
 }
 
-// A standing is what a machine of the store says of itself to one that has left it behind, and what that one says of
-// itself when it asks.
+// A standing is what a machine of the store says of itself: in the question to a machine that
+// it has left behind, or in the answer to that question.
 type standing struct {
 	Founders
 	// HasBegun is false as long as the machine has kept nothing since it was refounded.
@@ -55,8 +57,9 @@ func (s *Store) standing() standing {
 	return standing{s.peers.Load().founders, s.hasBegun.Load()}
 }
 
-// hear ends this machine's part if the machine that asks keeps the configuration since a Refounding that has left this one
-// behind. b is its standing; one that cannot be read says nothing.
+// hear ends this machine's part if the machine that asks has kept the configuration since a
+// Refounding that has left this one behind. b is the standing of the machine that asks; a
+// standing that cannot be read says nothing.
 func (s *Store) hear(b []byte) {
 	var asker standing
 	if json.Unmarshal(b, &asker) != nil || !asker.HasBegun || len(asker.Machines) == 0 {
@@ -75,7 +78,8 @@ type left struct {
 	keeps   bool // it can load the configuration
 }
 
-// judge returns why this machine must stop, since the other answers so; nil if it need not.
+// judge returns the reason why this machine must stop, given the other's answer; nil if it need
+// not.
 func (s standing) judge(other left) error {
 	switch {
 	case other.isBefore(s.Founders) && other.keeps && !s.HasBegun:
@@ -123,8 +127,8 @@ func (l *logFile) hasBegun() bool {
 	return hard.GetVote() != raft.None || hard.GetTerm() != metadata.GetTerm() || last != metadata.GetIndex()
 }
 
-// askLeft asks the machines that were left behind, before the only machine of the store begins. An error is why it
-// must not.
+// askLeft asks the machines that were left behind, before the only machine of the store begins.
+// An error says why it must not begin.
 func (s *Store) askLeft(ctx context.Context, hasBegun bool) error {
 	s.hasBegun.Store(hasBegun)
 	for {
@@ -139,7 +143,8 @@ func (s *Store) askLeft(ctx context.Context, hasBegun bool) error {
 	}
 }
 
-// judgeAll returns why this machine must not begin, since others answer so. That it has to wait counts least.
+// judgeAll returns the reason why this machine must not begin, given the answers of others. A
+// reason to wait counts only if there is no other.
 func (s *Store) judgeAll(found []left) (wait error) {
 	for _, other := range found {
 		err := s.standing().judge(other)
@@ -154,8 +159,8 @@ func (s *Store) judgeAll(found []left) (wait error) {
 	return wait
 }
 
-// watchLeft asks the machines that were left behind from time to time, until the store ends. It begins at once: of
-// several machines that are restarted none asks before it votes.
+// watchLeft asks the machines that were left behind from time to time, until the store ends. It
+// begins at once: in a store of several machines, none has asked before it votes.
 func (s *Store) watchLeft(ctx context.Context) {
 	for ; ctx.Err() == nil; pause(ctx, s.cfg.after(watchTicks)) {
 		if !s.hasBegun.Load() {

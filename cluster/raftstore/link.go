@@ -110,8 +110,8 @@ func (l *link) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.dropFrames() // of before: a swap that was proposed long ago must not be carried out now
-	l.send(nil)    // for the asks among them: whoever waits for an answer waits for one to come
+	l.dropFrames() // frames of the former connection: a swap that was proposed long ago must not be carried out now
+	l.send(nil)    // in place of the asks among them: somebody waits for an answer
 	l.mu.Lock()
 	l.mu.isAsking, l.mu.reason, l.mu.knows = false, nil, knows
 	l.mu.Unlock()
@@ -154,8 +154,9 @@ func (l *link) isRefoundable() bool {
 	return l.mu.knows >= knowsRefounded
 }
 
-// knowsCalm reports whether the machine is connected and has a program that knows of calm. It stays true until the frames
-// that wait are dropped before another program can get them.
+// knowsCalm reports whether the machine is connected and has a program that knows of calm.
+// Frames that still wait when the connection ends are dropped before another program can get
+// them.
 func (l *link) knowsCalm() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

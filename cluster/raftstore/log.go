@@ -36,12 +36,13 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 //	file:   | magic 8 | format 4 | zeros 4 | frame | frame | ...
 //	frame:  | payload's bytes 4 | payload's CRC 4 | zeros 4 | CRC of these 12 bytes 4 | payload | zeros to a multiple of 16 |
 //
-// The payload is a raftpb.Message with the fields that the library gives to its MsgStorageAppend: term,
-// vote and commit, snapshot, entries. Each frame is written and synced at once; nothing of a frame is
-// told to anybody before. So only the last frame can be torn, and a torn one is dropped: one that is
-// shorter than its header says, whose payload has another CRC, or whose header is zeros, and behind
-// whose beginning no other header lies. Anything else that is not as it was written is damage, which
-// Open refuses: what follows has been promised to others.
+// The payload is a raftpb.Message with the fields that the library gives to its
+// MsgStorageAppend: term, vote and commit, snapshot, entries. Each frame is written and synced
+// at once; nothing of a frame is told to anybody before. So only the last frame can be torn,
+// and a torn frame is dropped. A frame counts as torn if it is shorter than its header says,
+// its payload has another CRC, or its header is zeros, and no other header lies behind its
+// beginning. Anything else that is not as it was written is damage, which Open refuses: what
+// follows has been promised to others.
 //
 // Entries replace those of the same index and above.
 type logFile struct {
@@ -102,7 +103,8 @@ func openLog(path string) (*logFile, error) {
 	}
 	l.file, err = os.OpenFile(path, os.O_RDWR, 0)
 	if err == nil && end < len(b) {
-		// Before anything is appended, lest the rest of the torn frame be taken for one that follows.
+		// Truncate before anything is appended: otherwise the rest of the torn frame could be
+		// taken for a frame that follows.
 		err = l.file.Truncate(int64(end))
 	}
 	if err == nil {
@@ -150,8 +152,8 @@ func (l *logFile) replay(b []byte) (end int, err error) {
 	return end, nil
 }
 
-// nextHeader returns where the next header after the beginning of b is, or 0 if there is none. What is
-// left of a payload is not taken for one: it would need the CRC.
+// nextHeader returns where the next header after the beginning of b is, or 0 if there is none.
+// The rest of a payload is not taken for a header: it would need the CRC of one.
 func nextHeader(b []byte) int {
 	for at := frameAlign; at+frameAlign <= len(b); at += frameAlign {
 		if isHeader(b[at:]) {
@@ -230,10 +232,11 @@ func (l *logFile) setHardState(hard *raftpb.HardState) error {
 	return l.memory.SetHardState(hard)
 }
 
-// append keeps what the library wants to be kept. When it returns nil, that is on disk. A commit
-// index that has grown is only kept in memory, because a leader tells it again. But it is on disk before
-// later entries are: of a machine with the entry by which a change of the votes ends, it must be known
-// that the change was committed, or the machine would count the votes of before after a restart.
+// append keeps what the library gives it. When it returns nil, that is on disk. If only the
+// commit index has grown, append keeps that in memory alone, because a leader tells it again.
+// But it is on disk before later entries are. A change of the votes ends with an entry: a
+// machine that has that entry must know after a restart that the change was committed, or it
+// would count the former votes.
 func (l *logFile) append(hard *raftpb.HardState, snapshot *raftpb.Snapshot, entries []*raftpb.Entry, mustSync bool) error {
 	if mustSync || !raft.IsEmptySnap(snapshot) {
 		known := hard

@@ -28,9 +28,9 @@ func (p *peers) voters() (ids []uint64) {
 	return ids
 }
 
-// regroup makes the machines with a part in votes the peers: links to new ones are opened, and those to
-// others closed. A successor that has heard nothing yet knows no votes, but the founders of its Founding.
-// Only the loop calls it, and open.
+// regroup makes the machines that take part in votes the peers: it opens links to new ones, and
+// closes the links to others. A successor that has heard nothing yet knows no votes, but the
+// founders of its Founding. Only open and the loop call it.
 func (s *Store) regroup(votes *raftpb.ConfState, founders Founders) {
 	ids := slices.Concat(votes.GetVoters(), votes.GetLearners(), votes.GetVotersOutgoing())
 	if len(ids) == 0 {
@@ -73,7 +73,7 @@ func (s *Store) newLink(to rdma.MachineID, address string) *link {
 	return l
 }
 
-// stopAs has the loop end with an error.
+// stopAs makes the loop end with an error.
 func (s *Store) stopAs(reason error) {
 	select {
 	case s.ending <- reason:
@@ -91,11 +91,11 @@ func (s *Store) Forget(m rdma.MachineID) error {
 	return s.change(&change{kind: changeForget, id: s.newID(), changeText: changeText{Successor: Successor{For: m}}}, s.cfg.Patience)
 }
 
-// Replace has a machine take the place of a founder that was forgotten. When it returns nil the store will
-// see to it, as soon as the machine has opened its part of the store, which it makes with Create and the
-// Founding whose Joined is what Founders returns there. If the store is about to give the place to another
-// machine, which has not got the vote yet, it gives it to this one instead. It fails with ErrFounders if that
-// cannot be, and otherwise as CompareAndSwap does.
+// Replace makes a machine take the place of a founder that was forgotten. When it returns nil
+// the store will see to it, as soon as the machine has opened its part of the store. The
+// machine makes that part with Create: see Founders.Joining. If the store is about to give the
+// place to another machine, which has not got the vote yet, it gives the place to this one
+// instead. It fails with ErrFounders if that cannot be, and otherwise as CompareAndSwap does.
 func (s *Store) Replace(by Successor) error {
 	return s.change(&change{kind: changeReplace, id: s.newID(), changeText: changeText{Successor: by}}, s.cfg.Patience)
 }
@@ -135,8 +135,8 @@ func (f *Founders) needs(kind byte) byte {
 	return knowsChanges
 }
 
-// isFurther reports whether the founders have what only programs know that know knowsRefounded: others would drop it, and
-// apply later changes otherwise.
+// isFurther reports whether the founders have fields that only programs with knowsRefounded
+// know. Other programs would drop these fields, and apply later changes differently.
 func (f *Founders) isFurther() bool { return len(f.Line) > 0 || f.Wanted > 0 }
 
 // checkPrograms refuses changes of the founders as long as a founder could not read them. One that is not
@@ -157,7 +157,8 @@ func (s *Store) checkPrograms(kind byte) error {
 
 var errNoSuccessor = errors.New("cluster: this machine is not to keep the configuration")
 
-// Joining returns what a machine that is to become a founder makes its part of the store of, by Create.
+// Joining returns the Founding with which a machine that is to become a founder creates its
+// part of the store.
 func (f Founders) Joining(cluster uint64, founded map[rdma.MachineID]string, m rdma.MachineID) (Founding, error) {
 	if f.Next == nil || f.Next.Machine != m {
 		return Founding{}, errNoSuccessor

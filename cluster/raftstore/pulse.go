@@ -63,8 +63,8 @@ func (p *pulse) pass(now time.Time) int {
 	return n
 }
 
-// hears reports at a ring whether the leader lives. If the timer rings after several ticks it does not: each
-// message of the leader would have set it anew.
+// hears reports, at a ring, whether the leader lives. A ring that stands for several ticks says
+// that it does not: each message of the leader would have set the timer anew.
 func (p *pulse) hears() bool { return p.heard && p.span == 1 }
 
 // set sets the timer.
@@ -111,7 +111,7 @@ func (r *replica) pass(now time.Time) int {
 	return n
 }
 
-// advance has the library count ticks.
+// advance makes the library count ticks.
 func (r *replica) advance(ticks int) {
 	for range ticks {
 		r.node.Tick()
