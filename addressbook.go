@@ -77,7 +77,7 @@ func (b *addressBook) note(c *cluster.Configuration) {
 	}
 }
 
-// resolve is tcp.Config.Resolve, and that of package verbs.
+// resolve is Config.Resolve of the packages tcp and verbs.
 func (b *addressBook) resolve(m rdma.MachineID) (address string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,9 +18,10 @@ var certificateNotices = []time.Duration{30 * 24 * time.Hour, 7 * 24 * time.Hour
 
 const certificateReminder = 24 * time.Hour
 
-// watchCertificate logs, until stop is called, that the certificate which the machine shows the others
-// ends soon, or has ended, or that of an authority without which it is worth nothing. Connections stay when it does, so that
-// nothing else might show it before the next failure. c may be nil.
+// watchCertificate logs, until stop is called, that the machine's certificate ends soon, or has
+// ended, or that the certificate of an authority on which it depends does. Connections stay
+// open when a certificate ends, so nothing else might show it before the next failure. c may be
+// nil.
 func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func()) {
 	leaf := leafOf(c)
 	if leaf == nil {
@@ -44,8 +45,10 @@ func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func
 	}
 }
 
-// firstToEnd returns the certificate at whose end the others refuse this machine's: that itself, or that of an
-// authority between it and one that they know, or of that one. If several authorities vouch for it, the others take any.
+// firstToEnd returns the certificate at whose end the others refuse this machine. They need a
+// chain from the machine's certificate to an authority that they know, and accept it until the
+// first of its certificates ends. If there are several chains, the one that they accept longest
+// counts.
 func firstToEnd(leaf *x509.Certificate, c *tls.Config, now time.Time) *x509.Certificate {
 	between := x509.NewCertPool()
 	for _, der := range c.Certificates[0].Certificate[1:] {

@@ -159,7 +159,8 @@ type Config struct {
 	// fails.
 	Opening func(*Operator) (end func() error, err error)
 
-	// identity is that of a machine of a cluster that keeps the configuration itself; otherwise nil.
+	// identity is the machine's identity in a cluster that keeps the configuration itself;
+	// otherwise nil.
 	identity *join.Identity
 	// replicasGiven is Replicas before anything has taken its place; 0 if it was not given.
 	replicasGiven int

@@ -23,11 +23,13 @@ import (
 //	the store      gives it the log, and then the vote: package raftstore
 //	all machines   note the founders in their identities, and ask them from then on
 //
-// A founder that was replaced while it was away is told so by the others when it comes back. It asks them
-// from then on, as machines do that never were founders. If a majority is lost, an operator makes a machine that is
-// left the only founder (Refounding), and the CM gives further places to members as above. So it does when regions are to
-// have more replicas than those that the cluster was made for: whoever has three wants to lose any machine, and a cluster that
-// was made with one replica has one founder, without which nobody could go on.
+// A founder that was replaced while it was away is told so by the others when it comes back. It
+// asks the others from then on, like a machine that never was a founder. If a majority is lost,
+// an operator makes a machine that is left the only founder (Refounding), and the CM gives
+// further places to members as above. The CM also gives further places when regions are to have
+// more replicas than those that the cluster was made for. With three replicas, an operator
+// expects that any machine can be lost. But a cluster that was made with one replica has one
+// founder, without which no machine could go on.
 
 // tendPeriod is how often a machine looks whether the founders have changed.
 const tendPeriod = 2 * time.Second
@@ -49,7 +51,7 @@ func (s *ownStore) tend() {
 	}
 }
 
-// follow does once what the founders, as they are now, demand of this machine.
+// follow does once what the present founders demand of this machine.
 func (s *ownStore) follow() error {
 	f, err := s.asked().Founders()
 	if err != nil {
@@ -59,7 +61,7 @@ func (s *ownStore) follow() error {
 	if part := s.ownPart(); part != nil && part.Err() != nil && s.ctx.Err() == nil {
 		switch err := part.Err(); {
 		case errors.Is(err, raftstore.ErrRemoved):
-			return s.retire() // the next time it is the others that say who they are
+			return s.retire() // the next call asks the others, and notes what they say
 		case errors.Is(err, raftstore.ErrSplit):
 			return err
 		default:
@@ -78,12 +80,13 @@ func (s *ownStore) follow() error {
 	return nil
 }
 
-// foundersFor returns how many machines keep the configuration where regions have some number of replicas: an odd number,
-// since one more than that survives no further failure.
+// foundersFor returns how many machines should keep the configuration if regions have the given
+// number of replicas: an odd number, since one more machine would not survive more failures.
 func foundersFor(replicas int) int { return replicas | 1 }
 
-// wantFounders tells the store, as the CM, that there should be more founders, since regions have more replicas than there
-// were. It never asks for fewer: a vote less helps nobody.
+// wantFounders tells the store, as the CM, that there should be more founders, since regions
+// have more replicas than there were. It never asks for fewer founders: one vote less helps
+// nobody.
 func (s *ownStore) wantFounders(store foundersStore, c *cluster.Configuration, f raftstore.Founders) error {
 	n := foundersFor(c.Replicas)
 	if !c.CanResize() || n <= max(f.Wanted, len(f.Machines)) {
@@ -101,8 +104,8 @@ func (s *ownStore) wantFounders(store foundersStore, c *cluster.Configuration, f
 	return nil
 }
 
-// reportFailed says once that the part of this machine has ended. Its calls may go to the others, and then
-// nothing else would show that it has no vote any more.
+// reportFailed logs once that this machine's part of the store has ended. The machine's calls
+// may go to the others, and then nothing else would show that its vote is missing.
 func (s *ownStore) reportFailed(err error) {
 	if !s.hasFailed {
 		s.cfg.Logger.Error("this machine keeps the configuration no more, until it is restarted: its vote is missing", "machine", s.id.Machine, "error", err)
@@ -110,8 +113,9 @@ func (s *ownStore) reportFailed(err error) {
 	s.hasFailed = true
 }
 
-// reportRetry says what has failed and is tried again; and once, that it is in vain, since another machine was refounded than
-// the one that this one is, or follows.
+// reportRetry logs what has failed and is tried again. If it is in vain, since another machine
+// was refounded than this one, or than the one that this one follows, reportRetry logs that
+// once.
 func (s *ownStore) reportRetry(what string, err error) {
 	switch {
 	case s.ctx.Err() != nil:
@@ -150,19 +154,20 @@ func (s *ownStore) newest() raftstore.Founders {
 }
 
 const (
-	// rivalPeriod is how often it is said that another machine keeps a configuration of its own.
+	// rivalPeriod is how often a machine that keeps a configuration of its own is logged.
 	rivalPeriod = time.Hour
-	// rivalSeen is how long the status shows it: such machines are asked each 10 s.
+	// rivalSeen is how long the status shows such a machine; it is asked every 10 s.
 	rivalSeen = time.Minute
 )
 
-// A sighting is what was found out of another machine that keeps a configuration of its own.
+// A sighting is what was found out about another machine that keeps a configuration of its own.
 type sighting struct {
 	reason string
 	at     time.Time
 }
 
-// rivalAt returns what is known at a time of another machine that keeps a configuration of its own.
+// rivalAt returns what is known, at time now, about another machine that keeps a configuration
+// of its own.
 func (s *ownStore) rivalAt(now time.Time) string {
 	if last := s.rival.Load(); last != nil && now.Sub(last.at) < rivalSeen {
 		return last.reason
@@ -170,8 +175,8 @@ func (s *ownStore) rivalAt(now time.Time) string {
 	return ""
 }
 
-// reportRival returns a function that says that another machine keeps a configuration of its own, too. It is called by
-// one goroutine.
+// reportRival returns a function that logs that another machine keeps a configuration of its
+// own, too. One goroutine calls it.
 func (s *ownStore) reportRival(now func() time.Time) func(reason error) {
 	said := make(map[string]time.Time) // of each machine, and what becomes of it
 	return func(reason error) {
@@ -184,9 +189,10 @@ func (s *ownStore) reportRival(now func() time.Time) func(reason error) {
 	}
 }
 
-// checkLine refuses a configuration of another line than that of the founders that this machine has noted, and one that
-// goes on from that, until it has: who could still be taken for a follower of another machine that was refounded must
-// not have memory of this one.
+// checkLine refuses a configuration of another line than that of the founders that this machine
+// has noted. It also refuses one whose line goes on from that line, until the machine has noted
+// founders of the longer line: a machine that could still be taken for a follower of another
+// refounded machine must not have memory of this one.
 func (s *ownStore) checkLine(line cluster.Line) error {
 	var known cluster.Line
 	if f := s.known.Load(); f != nil {
@@ -212,8 +218,9 @@ func (errUnknownLine) Error() string {
 // Is makes errors.Is find cluster.ErrUnreachable.
 func (errUnknownLine) Is(target error) bool { return target == cluster.ErrUnreachable }
 
-// note keeps the founders where they are found at the next start, and tells machines that join. It fails with ErrSplit
-// for founders of another line than those that it knows. Only tend calls it, and what comes before tend.
+// note keeps the founders for the next start, and for machines that join. It fails with
+// ErrSplit for founders of another line than those that this machine knows. Only tend, and code
+// that runs before tend, calls note.
 func (s *ownStore) note(f raftstore.Founders) error {
 	known := s.known.Load()
 	if known != nil {
@@ -242,7 +249,7 @@ func (s *ownStore) note(f raftstore.Founders) error {
 	return nil
 }
 
-// know tells the other parts of this machine the founders, and machines that join.
+// know tells the founders to the other parts of this machine, and to machines that join.
 func (s *ownStore) know(f raftstore.Founders) {
 	s.known.Store(&f)
 	if s.issuer != nil && s.id.Current != nil {
@@ -250,8 +257,8 @@ func (s *ownStore) know(f raftstore.Founders) {
 	}
 }
 
-// askIssuer asks the machine that admits others for the founders: if all have been replaced that this one
-// knows, nobody else can tell.
+// askIssuer asks the machine that admits others for the founders: if all founders that this
+// machine knows have been replaced, no other machine can name the present ones.
 func (s *ownStore) askIssuer(ctx context.Context) {
 	asking := s.id
 	if s.issuer != nil || !asking.AskCurrent(ctx, s.cfg.PeerTLS) {
@@ -266,7 +273,7 @@ func (s *ownStore) askIssuer(ctx context.Context) {
 	}
 }
 
-// heed goes on with founders of whom another machine has told.
+// heed goes on with founders that another machine has named.
 func (s *ownStore) heed(f raftstore.Founders) error {
 	s.mu.Lock()
 	client := s.mu.client
@@ -277,7 +284,8 @@ func (s *ownStore) heed(f raftstore.Founders) error {
 	if !slices.Contains(f.Removed, s.id.Machine) {
 		return nil
 	}
-	// Those that this machine's part knows may all have been replaced, too: they cannot tell it.
+	// The founders that this machine's part knows may all have been replaced, too: they cannot
+	// tell the part.
 	if err := s.note(f); err != nil {
 		return err // it keeps its part: they may be of another line
 	}
@@ -330,7 +338,8 @@ func (s *ownStore) retire() error {
 	return part.Close()
 }
 
-// dropPart has calls go to the client only, and reports whether they went to the part until now.
+// dropPart makes calls go to the client only, and reports whether they went to the part until
+// now.
 func (s *ownStore) dropPart(part *raftstore.Store) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -383,9 +392,9 @@ func placeOf(s raftstore.Successor) string {
 	return fmt.Sprintf("that of machine %d", s.For)
 }
 
-// successor chooses a member for the place of the first founder that is gone, or for one that is free: one of a
-// failure domain without a founder, if there is one. None that is being drained: it is about to go, and its place would have to be
-// given away once more.
+// successor chooses a member for the place of the first founder that is gone, or for a free
+// place. It prefers one in a failure domain without a founder. It chooses none that is being
+// drained: that one is about to go, and its place would have to be given away once more.
 func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.Successor, ok bool) {
 	taken := make(map[int]bool)
 	for m := range f.Machines {
@@ -420,7 +429,7 @@ func eligible(c *cluster.Configuration, f raftstore.Founders) (all []cluster.Mem
 	return all
 }
 
-// forget says that a founder is gone. It tries again until ctx is done.
+// forget tells the store that a founder is gone. It tries again until ctx is done.
 func (s *ownStore) forget(ctx context.Context, m rdma.MachineID) error {
 	for {
 		err := s.asked().Forget(m)
@@ -431,7 +440,8 @@ func (s *ownStore) forget(ctx context.Context, m rdma.MachineID) error {
 	}
 }
 
-// status returns the founders as the machine knows them, and how many there should be if they are fewer.
+// status returns the founders as the machine knows them, and, if there are too few, how many
+// there should be.
 func (s *ownStore) status() (list []FounderStatus, wanted int) {
 	f := s.known.Load()
 	if f == nil {

@@ -28,8 +28,9 @@ const PeerFolder = "peer"
 // FirstTokenLife is how long the token of a new cluster can be used.
 const FirstTokenLife = 24 * time.Hour
 
-// peerFolder returns the folder of the machine's identity, with its votes and keys. It is in Saves if
-// that is given, because it must outlive the power, unless it is in the data folder already.
+// peerFolder returns the folder of the machine's identity, with its votes and keys. It is in
+// Saves, if that is given, because it must survive a power failure, unless the data folder has
+// it already.
 func (c Config) peerFolder() string {
 	own := filepath.Join(c.Folder, PeerFolder)
 	if _, err := os.Stat(own); err == nil || c.Saves == "" {
@@ -218,7 +219,8 @@ func (c Config) checkNew() error {
 	if err := c.checkMemories(); err != nil {
 		return err
 	}
-	// The power has taken the folder of the machine, or it was removed: its save is of no use to another.
+	// A power failure has taken the folder of the machine, or it was removed: that machine's
+	// save is of no use to a new one.
 	if saved, err := filepath.Glob(filepath.Join(c.Saves, machinePrefix+"*")); c.Saves != "" && (err != nil || len(saved) > 0) {
 		return fmt.Errorf("%w: %s has a save of a machine, and %s is not there: put it back, or give another folder (--saves)", ErrOtherFolder, c.Saves, c.peerFolder())
 	}
@@ -228,8 +230,9 @@ func (c Config) checkNew() error {
 	return c.Validate()
 }
 
-// provisional returns c with what a machine gets when it makes a cluster or joins one, if it is going
-// to: so its other settings can be checked before. Other settings are returned as they are.
+// provisional returns c with stand-ins for what a machine gets when it makes a cluster or joins
+// one, if this machine is going to: so its other settings can be checked before. Other settings
+// are returned as they are.
 func (c Config) provisional() Config {
 	if c.identity != nil || c.Cluster != ClusterRaft && c.Join == "" && (c.Cluster != "" || !c.hasIdentity()) {
 		return c
@@ -240,8 +243,8 @@ func (c Config) provisional() Config {
 	return c
 }
 
-// settings returns those of the cluster that this machine makes. The configuration is kept by as many
-// machines as a region has replicas, or one more if that is an even number.
+// settings returns the settings of the cluster that this machine makes. The configuration is
+// kept by as many machines as a region has replicas, or one more if that is an even number.
 func (c Config) settings() join.Settings {
 	d := c.withDefaults()
 	return join.Settings{
@@ -259,7 +262,7 @@ func (c Config) as(id *join.Identity) (Config, error) {
 	return c.like(id), nil
 }
 
-// like returns the settings of the machine with an identity, but for PeerTLS.
+// like returns the settings of the machine with an identity, except PeerTLS.
 func (c Config) like(id *join.Identity) Config {
 	c.identity = id
 	c.Cluster = fmt.Sprintf("%s%016x", ClusterRaft, id.Cluster)

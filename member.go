@@ -198,8 +198,8 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	return err
 }
 
-// noteReplicas logs that the number of replicas that was given is not the instance's: a service goes on giving the
-// number with which the instance was made when it has another one.
+// noteReplicas logs if the number of replicas that was given is not the instance's. A service
+// goes on giving the number with which the instance was made, even after that has changed.
 func (c Config) noteReplicas(now *cluster.Configuration) {
 	if c.replicasGiven != 0 && c.replicasGiven != now.Replicas {
 		c.Logger.Info("Replicas (--replicas) is ignored: the instance has another number, which farmsql resize changes", "given", c.replicasGiven, "replicas", now.Replicas)

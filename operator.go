@@ -31,7 +31,8 @@ type Operator struct {
 	member atomic.Pointer[farm.Member]
 	// local holds all machines of the instance, if they are in this process and open.
 	local atomic.Pointer[farm.Local]
-	// store is that of a machine of a cluster that keeps the configuration itself; nil until it is open.
+	// store is the configuration store of a machine in a cluster that keeps the configuration
+	// itself; nil until it is open.
 	store  atomic.Pointer[ownStore]
 	isOpen atomic.Bool
 	// attempt is the error of the last attempt at a step of opening; nil if it succeeded.
@@ -217,8 +218,9 @@ func checkRegion(id int) error {
 	return nil
 }
 
-// again makes a request until it succeeds, fails for good, or ctx ends. Then it fails with ctx's error and
-// what the request has waited for: the last attempt mostly knows only that ctx has ended.
+// again makes a request until it succeeds, fails for good, or ctx ends. At the end of ctx it
+// fails with ctx's error and with what the request has waited for, from an earlier attempt: the
+// last attempt mostly knows only that ctx has ended.
 func (o *Operator) again(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -242,8 +244,9 @@ func (o *Operator) again(ctx context.Context, request func(context.Context) erro
 	}
 }
 
-// forgetFounder makes another machine take the place of a founder. err is what has become of forgetting the
-// machine's memory, for which nobody has to wait.
+// forgetFounder makes another machine take the place of a founder, if m is one. err is the
+// result of forgetting the machine's memory; that no region waits for that memory is no
+// obstacle.
 func (o *Operator) forgetFounder(ctx context.Context, m rdma.MachineID, err error) error {
 	s := o.store.Load()
 	if s == nil || err != nil && !errors.Is(err, membership.ErrNotAwaited) {
@@ -278,13 +281,14 @@ func (o *Operator) Drain(ctx context.Context, machine int, undo bool) error {
 	})
 }
 
-// Move moves the replica of a region, and those of the other regions of its group, from one machine of a
-// cluster to another, while everything is in use; if the first is the primary, the second becomes it. The
-// replica then stays where it is until an operator moves it again, its machine is drained, or is no
-// member any more: RegionStatus.Pinned. Whether it is the primary's may change, since the machines even out
-// their primaries. Move returns when the move has begun, or was made before; the
-// progress is in Status. While other regions move, or the configuration changes, Move tries again until
-// ctx is done; the move may still begin up to two seconds after that.
+// Move moves the replica of a region, and those of the other regions of its group, from one
+// machine of a cluster to another, while everything is in use; if the first machine is the
+// primary, the second becomes the primary. The replica then stays where it is until an operator
+// moves it again, its machine is drained, or is no member any more: RegionStatus.Pinned. It may
+// become the primary or a backup, since the machines even out their primaries. Move returns
+// when the move has begun, or was made before; the progress is in Status. While other regions
+// move, or the configuration changes, Move tries again until ctx is done; the move may still
+// begin up to two seconds after that.
 //
 // Errors: cluster.ErrCannotMove, ErrNoCluster, and, when ctx ends, its error, with what the move waits for.
 func (o *Operator) Move(ctx context.Context, id, from, to int) error {
@@ -302,9 +306,10 @@ func (o *Operator) Move(ctx context.Context, id, from, to int) error {
 	return o.again(ctx, func(ctx context.Context) error { return m.Membership().Move(ctx, order) })
 }
 
-// Resize gives all regions of a cluster another number of replicas, while everything is in use: a few regions at a time
-// get more, and keep what they have until then; or all lose some, in a moment. Resize returns when the instance has
-// agreed on that; the progress is in Status.Resize. It goes on whatever fails meanwhile. While the configuration is
+// Resize gives all regions of a cluster another number of replicas, while everything is in use.
+// If the number grows, a few regions at a time get further replicas; if it falls, all regions
+// lose replicas at once. Resize returns when the instance has agreed on that; the progress is
+// in Status.Resize. The change goes on whatever fails meanwhile. While the configuration is
 // changing, Resize tries again until ctx is done.
 //
 // Errors: cluster.ErrCannotResize if regions cannot have that many, ErrNoCluster, and, when ctx ends, its error, with

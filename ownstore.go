@@ -22,9 +22,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// An ownStore is the configuration store of a cluster that keeps it itself, as one machine has it: the
-// founders take part in it, the others ask them. Founders that are gone are replaced: see founders.go. With
-// it go the port at which the machine is reached and, at the issuer, the admission of new machines.
+// An ownStore is the configuration store of a cluster that keeps it itself, as one machine has
+// it: the founders take part in it, the others ask them. Founders that are gone are replaced:
+// see founders.go. An ownStore also has the port at which the machine is reached, and, at the
+// issuer, admits new machines.
 type ownStore struct {
 	cfg     Config
 	id      join.Identity // tend changes it, once it runs
@@ -39,8 +40,8 @@ type ownStore struct {
 	alone   bool                                  // tend has said that nobody can take the place of a founder
 	// isRefused is set while the store refuses to have more founders, and tend has said so.
 	isRefused bool
-	// hasFailed is set once tend has said that this machine's part has ended, and isSplit that another machine was
-	// refounded than the one that this one follows.
+	// hasFailed is set once tend has said that this machine's part has ended. isSplit is set
+	// once tend has said that another machine was refounded than the one that this one follows.
 	hasFailed, isSplit bool
 	rival              atomic.Pointer[sighting] // the last
 
@@ -75,7 +76,8 @@ func (s *ownStore) asked() foundersStore {
 	return nil
 }
 
-// suspect tells the store that this machine suspects another one: the founders do not wait for its silence then.
+// suspect tells the store that this machine suspects another one: the founders then need not
+// wait for that one's silence.
 func (s *ownStore) suspect(m rdma.MachineID) {
 	s.mu.Lock()
 	part, client := s.mu.part, s.mu.client
@@ -145,7 +147,7 @@ func (s *ownStore) Close() error {
 func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err error) {
 	log := peerLog{log: c.Logger, now: clock.System{}.Now}
 	refused := func(from net.Addr, reason error) {
-		if !errors.Is(reason, peerport.ErrNobody) { // peers knock before this machine is open, and after it
+		if !errors.Is(reason, peerport.ErrNobody) { // peers also connect before this machine is open, and after it has closed
 			log.refused(from, reason)
 		}
 	}
@@ -185,7 +187,8 @@ func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err
 		return nil, err
 	}
 	if s.issuer != nil && c.identity.Store != nil {
-		// Now, because only the configuration has all machines if the issuer's list is a copy.
+		// Reserve numbers only now: if the issuer's list is a copy, only the configuration has
+		// all machines.
 		s.issuer.Reserve(highest(current, s.newest()))
 		s.admit()
 	}
@@ -250,10 +253,10 @@ func highest(c *cluster.Configuration, f raftstore.Founders) (m rdma.MachineID) 
 	return m
 }
 
-// openStore opens this machine's part of the store or, if it is not a founder, its access to it. A
-// founder's part is created once: the store before the identity knows of it, because a part that was
-// lost must not be created again, since its votes are forgotten. A successor has both: its own calls go to
-// the others, as before.
+// openStore opens this machine's part of the store or, if it is not a founder, its access to
+// it. A founder's part is created once, before the identity says that it exists: a part that
+// was lost must not be created again, since its votes are forgotten. A successor has a part and
+// a client: its own calls go to the others, as before.
 func (s *ownStore) openStore(founders map[rdma.MachineID]string) error {
 	if s.id.Store == nil {
 		if s.id.IsFounder() {
@@ -323,7 +326,7 @@ func (s *ownStore) openClient(f raftstore.Founders) error {
 	return nil
 }
 
-// takeClient has calls go to the client from now on, and reports whether there was none.
+// takeClient makes calls go to the client from now on, and reports whether there was none.
 func (s *ownStore) takeClient(client *raftstore.Client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

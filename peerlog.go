@@ -77,7 +77,8 @@ func (l *peerLog) unreached(m rdma.MachineID, address string, reason error) {
 	}
 }
 
-// silent is tcp.Config.Silent. Without datagrams nobody becomes or stays a member, so no other part of the machine comes to say it.
+// silent is tcp.Config.Silent. Without datagrams no machine becomes or stays a member, so no
+// other part of this machine would report it.
 func (l *peerLog) silent(m rdma.MachineID, address netip.AddrPort) {
 	if more, ok := l.due(m); ok {
 		l.log.Warn("no datagram of a machine arrives, though it answers over TCP: let UDP through the firewalls, in both directions and with the number of the TCP port",
@@ -85,16 +86,17 @@ func (l *peerLog) silent(m rdma.MachineID, address netip.AddrPort) {
 	}
 }
 
-// withMend adds to the attributes of a line what mends the reason, if that is a certificate: the reason
-// does not say whose.
+// withMend adds to the attributes of a line how to mend the reason, if the reason is a
+// certificate: the reason does not say whose certificate.
 func withMend(reason error, attributes ...any) []any {
 	const mend = ", or set the clocks of the hosts if they differ"
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(reason, &invalid) && invalid.Reason == x509.Expired:
 		return append(attributes, "mend", "give the machine there another certificate (--peer-cert) and restart it"+mend)
-	// crypto/tls has no errors to compare with for what the other side says. It says "expired" of a
-	// certificate that is not valid yet, too, and "bad" where it is the one that has connected.
+	// crypto/tls has no errors to compare with for what the other side says. It says "expired"
+	// also of a certificate that is not valid yet, and "bad" if the other side is the one that
+	// has connected.
 	case strings.Contains(reason.Error(), "remote error: tls: expired certificate"), strings.Contains(reason.Error(), "remote error: tls: bad certificate"):
 		return append(attributes, "mend", "the log of the other host says what is wrong with this machine's certificate (--peer-cert): give this machine another one and restart it"+mend)
 	}

@@ -22,24 +22,26 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Refounding makes a machine that keeps the configuration (ClusterRaft), and does not run, the only one that
-// does, because a majority of them is lost for good. Nothing is changed before Refound.
+// A Refounding makes one machine the only one that keeps the configuration (ClusterRaft),
+// because a majority of the machines that keep it is lost for good. The machine must not be
+// running. Nothing is changed before Refound.
 type Refounding struct {
 	Machine int
-	// Others are the other machines that keep the configuration, as far as this one knows: afterwards they
-	// never do again. Nor does Next, a machine that was about to, but it stays a member; nil if there is none.
+	// Others are the other machines that keep the configuration, as far as this one knows:
+	// after Refound they never do again. Next is a machine that was about to keep it, nil if
+	// there is none: after Refound it does not, but it stays a member.
 	Others []int
 	Next   *int
 	// Configuration and Revision are those of the newest configuration that this machine has. Newer ones are lost.
 	Configuration int
 	Revision      uint64
-	// Members are the machines of that configuration. Left are those with which the instance goes on: not Others, nor
-	// those that are lost besides.
+	// Members are the machines of that configuration. Left are the members with which the
+	// instance goes on: all except Others and the other lost machines.
 	Members, Left []int
 	// Unavailable are the regions that wait from then on for the memory of machines that are not in Left.
 	Unavailable []int
-	// Newer is what the machine's own memory, or a save of it, has that can only be of a later configuration; empty if
-	// that is nothing.
+	// Newer names what the machine's own memory, or a save of it, has that can only be of a
+	// later configuration; empty if there is no such thing.
 	Newer string
 
 	store *raftstore.Refounding
@@ -48,7 +50,7 @@ type Refounding struct {
 	reach raftstore.Config
 }
 
-// A LostFounder is one of Refounding.Others that nobody has found.
+// A LostFounder is one of Refounding.Others that was not found.
 type LostFounder struct {
 	Machine int
 	Address string
@@ -69,14 +71,16 @@ var (
 	ErrNotNewest = errors.New("farmsql: there is a newer configuration than the one that is said to be the newest")
 )
 
-// refoundPatience is how long the other machines have to answer, each.
+// refoundPatience is how long each of the other machines has to answer.
 const refoundPatience = 3 * time.Second
 
-// BeginRefounding reads what a machine knows. data and saves are its Config.Folder and Config.Saves. lost are machines
-// that are lost for good besides those that keep the configuration with it, and those of these that cannot be asked from
-// here. It fails with ErrNoFounder, with raftstore.ErrInUse while the machine runs, with raftstore.ErrRemoved if the others have gone on
-// without it, with raftstore.ErrSplit if another was refounded, and with cluster.ErrNobodyLeft if no member is left.
-// Close ends it.
+// BeginRefounding reads what a machine knows. data and saves are its Config.Folder and
+// Config.Saves. lost are the machines of which the operator says that they are lost for good:
+// machines that do not keep the configuration, and machines that keep it but cannot be asked
+// from here. It fails with ErrNoFounder, with raftstore.ErrInUse while the machine runs, with
+// raftstore.ErrRemoved if the others have gone on without it, with raftstore.ErrSplit if
+// another machine was refounded, and with cluster.ErrNobodyLeft if no member is left. Close
+// ends it.
 func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) {
 	c := Config{Folder: data, Saves: saves}
 	id, err := join.Load(c.peerFolder())
@@ -153,8 +157,9 @@ func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
 	return nil
 }
 
-// newerMemory says what the machine's memory has, or the newest save of it, that can only be of a later configuration
-// than of. The memory is there if only the process has ended; a save may be older, or the only one.
+// newerMemory returns what the machine's memory, or its newest save, has that can only be of a
+// later configuration than of. The memory is there if only the process has ended. A save may be
+// older than the memory, or all that is left.
 func (c Config) newerMemory(machine rdma.MachineID, of *cluster.Configuration) (what string, err error) {
 	what, err = newerIn(machineFolder(c.Folder, machine), of)
 	if what != "" || err != nil || c.Saves == "" {
@@ -167,8 +172,8 @@ func (c Config) newerMemory(machine rdma.MachineID, of *cluster.Configuration) (
 	return newerIn(save, of)
 }
 
-// newerIn says what a machine's memory, or a save of it, has that can only be of a later configuration than c; nothing
-// if there is no memory.
+// newerIn returns what a machine's memory, or a save of it, has that can only be of a later
+// configuration than c; nothing if there is no memory.
 func newerIn(folder string, c *cluster.Configuration) (what string, err error) {
 	for _, name := range []string{farm.IdentityFile, identityImage} {
 		id, err := farm.ReadIdentity(filepath.Join(folder, name))
@@ -189,11 +194,13 @@ func newerIn(folder string, c *cluster.Configuration) (what string, err error) {
 // Close gives the folder back.
 func (r *Refounding) Close() { r.store.Close() }
 
-// Check says whether Refound would go on, and returns what has come of asking for Others. newest is the revision of the
-// newest configuration that any machine has ever known: it fails with ErrOlder if the machine does not have that, or its
-// own memory is of a newer one, unless older says that what was committed since may be lost. It fails with ErrNotNewest
-// if newest is below Revision, with ErrNotLost if one of Others may be there, and with ErrOnlyFounder if there are neither Others
-// nor lost machines, unless older is to let in machines with newer memory.
+// Check reports whether Refound would go on, and returns the results of asking for Others.
+// newest is the revision of the newest configuration that any machine has ever known. Check
+// fails with ErrOlder if the machine does not have that configuration, or its own memory is of
+// a newer one, unless older says that what was committed since may be lost. It fails with
+// ErrNotNewest if newest is below Revision, and with ErrNotLost if one of Others may be there.
+// It fails with ErrOnlyFounder if there are neither Others nor lost machines, unless older is
+// to let in machines with newer memory.
 func (r *Refounding) Check(ctx context.Context, newest uint64, older bool) ([]LostFounder, error) {
 	if len(r.Others) == 0 && len(r.lost) == 0 && !older {
 		return nil, fmt.Errorf("%w: machine %d; if it waits for members that are lost for good, give them with --lost", ErrOnlyFounder, r.Machine)
@@ -229,8 +236,8 @@ func (r *Refounding) checkRevision(newest uint64, older bool) error {
 	return nil
 }
 
-// Refound makes the machine the only one that keeps the configuration, unless Check fails, which may have become so
-// since it was called last.
+// Refound makes the machine the only one that keeps the configuration. It calls Check first,
+// and fails if Check does: that may have changed since the last call.
 func (r *Refounding) Refound(ctx context.Context, newest uint64, older bool) error {
 	if _, err := r.Check(ctx, newest, older); err != nil {
 		return err

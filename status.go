@@ -42,17 +42,19 @@ type Status struct {
 	// for a minute.
 	FoundersRival string `json:"foundersRival,omitempty"`
 
-	// Short are the regions that have fewer complete replicas than they should, those that are unavailable included;
-	// ascending.
+	// Short are the regions that have fewer complete replicas than they should, including
+	// unavailable ones; ascending.
 	Short []int `json:"short,omitempty"`
 	// Resize says how far a change of the number of replicas is, nil if none is going on.
 	Resize *ResizeStatus `json:"resize,omitempty"`
-	// MovesAwait says what the moves away from machines that are being drained, or regions that are to get or lose
-	// replicas, wait for: a region that is
-	// unavailable, moves, or is being filled; in the CM's status, also what else keeps the CM. It is empty if nothing is known.
+	// MovesAwait says what moves away from machines that are being drained, and regions that
+	// are to get or lose replicas, wait for: a region that is unavailable, moves, or is being
+	// filled. The CM's status also names other things that keep the CM from moving. It is empty
+	// if nothing is known.
 	MovesAwait string `json:"movesAwait,omitempty"`
-	// BalanceInMS is the time in milliseconds until regions move, or get another primary, to even out the machines, 0 if none
-	// are to or they may now; only in the CM's status.
+	// BalanceInMS is the time in milliseconds until regions move, or get another primary, to
+	// even out the machines; 0 if there is nothing to even out, or no time left to wait. Only
+	// in the CM's status.
 	BalanceInMS float64 `json:"balanceInMS,omitempty"`
 
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // only in StatusOfMachine
@@ -88,13 +90,14 @@ type MachineStatus struct {
 	ProtocolMax int    `json:"protocolMax"`
 	IsCM        bool   `json:"cm"`
 	IsSuspected bool   `json:"suspected"`
-	// IsDraining says that the machine is to have no replicas: see Operator.Drain. Obstacle says why
-	// those that it has cannot move away; it is empty if they can.
+	// IsDraining says that the machine is to have no replicas: see Operator.Drain. Obstacle
+	// says why the replicas that it has cannot move away; it is empty if they can.
 	IsDraining bool   `json:"draining"`
 	Obstacle   string `json:"obstacle,omitempty"`
-	// GrantedMS is the rest, in milliseconds, of the lease that the viewing machine (Status.Machine)
-	// has granted to this one, HeldMS the rest of the lease that it holds from this one. They are
-	// negative if the lease has run out, and nil if the two exchange no leases.
+	// GrantedMS is how many milliseconds are left of the lease that the viewing machine
+	// (Status.Machine) has granted to this one. HeldMS is how many are left of the lease that
+	// the viewing machine holds from this one. They are negative if the lease has run out, and
+	// nil if the two exchange no leases.
 	GrantedMS *float64 `json:"grantedMS,omitempty"`
 	HeldMS    *float64 `json:"heldMS,omitempty"`
 }
@@ -130,8 +133,8 @@ type RegionStatus struct {
 
 // A ResizeStatus says how far the change to another number of replicas is: see Operator.Resize.
 type ResizeStatus struct {
-	// Regions is how many regions do not have Status.Replicas replicas yet, all of them complete and no others. Obstacle says
-	// why they cannot get them; it is empty if they can.
+	// Regions is how many regions do not yet have exactly Status.Replicas replicas, all of them
+	// complete. Obstacle says why these regions cannot get them; it is empty if they can.
 	Regions  int    `json:"regions"`
 	Obstacle string `json:"obstacle,omitempty"`
 }

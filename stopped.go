@@ -12,10 +12,11 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// OpenStopped opens a stopped cluster (see Config.Cluster) with all of its machines in this process,
-// for DB.Check. No process of the cluster may be running. The machines restart together, with their
-// own memory and configuration; cfg must not have the settings of a single machine of a cluster. No
-// replicas move: whoever looks at a cluster leaves its regions where they are.
+// OpenStopped opens a stopped cluster (see Config.Cluster) with all of its machines in this
+// process, for DB.Check. No process of the cluster may be running. The machines restart
+// together, with their own memory and configuration; cfg must not have the settings of a single
+// machine of a cluster. No replicas move: to look at a cluster must not change where its
+// regions are.
 //
 // OpenStopped fails if a machine of the configuration has no folder in o.Data, or an unusable one,
 // since the others would go on without that machine. It fails with ErrAway if regions wait for a

@@ -9,16 +9,18 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A configuration store of which a majority is lost may have had later configurations than the one that is left, and
-// machines may come back that know them. So the numbers of a refounded instance are far above; of regions not as far,
-// because each takes some bytes of the machines' tables.
+// A configuration store of which a majority is lost may have had later configurations than the
+// one that is left, and machines may come back that know them. So a refounded instance goes on
+// with far higher numbers. Numbers of regions rise less, because each takes some bytes of the
+// machines' tables.
 const (
 	idsPerRefounding       = 1_000_000
 	revisionsPerRefounding = 1_000_000_000
 	regionsPerRefounding   = 1_000
 
-	// Two machines may be refounded apart: so as not to count from the same numbers, each leaves out up to so many
-	// more. Identifiers have 32 bits, which is enough for some 400 Refoundings.
+	// Two machines may be refounded apart. So that they do not count from the same numbers,
+	// each leaves out up to so many more, at random. Identifiers have 32 bits, which is enough
+	// for some 400 Refoundings.
 	idsLeftOut       = 8_000_000
 	revisionsLeftOut = 1_000_000 // times revisionsPerRefounding
 )

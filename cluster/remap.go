@@ -29,9 +29,9 @@ type Remapped struct {
 	Moving, Moved []region.ID
 	// HandedOver are regions of which a backup has become the primary, and the primary a backup.
 	HandedOver []region.ID
-	// Growing are regions that have one more backup, still empty, because regions are to have more
-	// replicas; Grown are those that have all of these filled. Shrunk are regions that have lost one because
-	// they are to have fewer.
+	// Growing are regions that have one more backup, still empty, because regions are to have
+	// more replicas; Grown are regions whose further backups are all filled. Shrunk are regions
+	// that have lost a replica because regions are to have fewer.
 	Growing, Grown, Shrunk []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.

@@ -32,8 +32,9 @@ var ErrCannotResize = errors.New("cluster: the number of replicas cannot change"
 // CanResize reports whether all members know that regions may have different numbers of replicas.
 func (c *Configuration) CanResize() bool { return c.Version() >= protocol.Resizes }
 
-// Least returns how many replicas a region of c gets if it has fewer. As long as it is not resized, these are
-// what it had, or what it should have, whichever is less.
+// Least returns the number of replicas below which a region of c gets further ones. While the
+// region is not resized, that is the number that it had or the number that it should have,
+// whichever is less.
 func (c *Configuration) Least(p *Placement) int {
 	if p.Had == 0 {
 		return c.Replicas
@@ -44,14 +45,15 @@ func (c *Configuration) Least(p *Placement) int {
 // most returns how many replicas a region of c may have, unless one moves.
 func (c *Configuration) most(p *Placement) int { return max(p.Had, c.Replicas) }
 
-// NeedsFilling reports whether region p has fewer complete replicas than it is to have at least. Otherwise it moves or
-// grows, or is to shrink once nothing is being filled: then what is being filled is in no hurry, and can be given up.
+// NeedsFilling reports whether region p has fewer complete replicas than Least. If not, the
+// region moves or grows, or is to shrink once nothing is being filled: then a replica that is
+// being filled is in no hurry, and can be given up.
 func (c *Configuration) NeedsFilling(p *Placement) bool {
 	return !p.IsAvailable() || len(p.Replicas())-len(p.Filling) < c.Least(p)
 }
 
-// fewest returns how many replicas a region needs that is made now. While others wait for room to grow, tables must grow
-// all the same.
+// fewest returns how many replicas a new region needs. While other regions wait for room to
+// grow, tables must grow all the same.
 func (c *Configuration) fewest() int {
 	n := c.Replicas
 	for i := range c.Regions {
@@ -70,9 +72,10 @@ func (c *Configuration) Resizing() (ids []region.ID) {
 	return ids
 }
 
-// Resize returns the configuration after c whose regions are to have n replicas, or c if they are to have them
-// already. ResizeOn gives them these. It fails with ErrCannotResize if there is no place for them, or if they would take
-// the last place of what is at a machine that is being drained.
+// Resize returns the configuration after c whose regions are to have n replicas, or c if they
+// are to have n already. ResizeOn then adds or removes replicas. It fails with ErrCannotResize
+// if there is no place for the new replicas, or if these would take the last place to which
+// replicas of a machine that is being drained can move.
 func (c *Configuration) Resize(n int) (*Configuration, error) {
 	switch {
 	case n < 1:
@@ -105,10 +108,12 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 	return d, nil
 }
 
-// noteHad notes what the regions of a group had before the number of replicas became what it is. If they are growing, and are
-// not to any more, what is being filled counts: it is filled before anything leaves. If they are to have it once more, it does
-// not: the regions need what is complete in all of the group, and no less than just before. So what is being filled can be
-// refused, and regions grow that have fewer, since nothing was added for machines that came while fewer were wanted.
+// noteHad sets Had in the regions of a group, when the number of replicas that they should have
+// changes from before to c.Replicas. If a region has more replicas than it should have now, Had
+// counts those that are being filled, too: they are filled before any replica leaves. If the
+// number rises, Had counts only replicas that are complete in the whole group, but not fewer
+// than before. So replicas that are being filled can be refused. Regions with fewer replicas
+// grow, too: nothing was added for machines that came while fewer replicas were wanted.
 func (c *Configuration) noteHad(group []int, before int) {
 	has := func(i int) int { // once its move has ended
 		p := &c.Regions[i]
@@ -139,8 +144,9 @@ func (c *Configuration) tooFewDomains(n int) error {
 		ErrCannotResize, c.domains(), n)
 }
 
-// CheckResize fails with ErrCannotResize if regions have no place for the replicas that they are to get: it says
-// what is missing. It adds all of them in a copy, since each takes room from the next.
+// CheckResize fails with ErrCannotResize if there is no place for the replicas that regions are
+// to get; the error says what is missing. CheckResize adds all of them in a copy of c, since
+// each takes room from the next.
 func (c *Configuration) CheckResize() error {
 	d := c.Clone()
 	short := d.resizeAll()
@@ -154,8 +160,9 @@ func (c *Configuration) CheckResize() error {
 		ErrCannotResize, len(short), d.regionsOf(short), c.Replicas)
 }
 
-// resizeAll resizes all regions at once, but for those that are unavailable. It returns a group without a place
-// for one more replica, if there is one. The configuration is the caller's own.
+// resizeAll resizes all regions at once, except unavailable ones. It returns a group without a
+// place for one more replica, if there is one. It changes c itself, which belongs to the
+// caller.
 func (c *Configuration) resizeAll() (short []int) {
 	load := c.load()
 	c.shrinkAll(load)
@@ -171,10 +178,11 @@ func (c *Configuration) resizeAll() (short []int) {
 	return short
 }
 
-// ResizeOn returns the configuration after c in which regions lose replicas, or else some get more, as Resize
-// has noted, and those that have got theirs are like any others. It is a configuration, and not a revision, so that
-// all members know how far the resize is. ResizeOn returns nil if there is nothing to do, something stands in the way (BeginsMoves, mayGrow), or no
-// machine has room (CheckResize).
+// ResizeOn returns the configuration after c in which regions lose replicas, or else some get
+// more, as Resize has noted. Regions that are resized by now lose Had. It is a configuration,
+// and not a revision, so that all members know how far the resize is. ResizeOn returns nil if
+// there is nothing to do, something stands in the way (BeginsMoves, mayGrow), or no machine has
+// room (CheckResize).
 func (c *Configuration) ResizeOn() (*Configuration, Remapped) {
 	isWanted := c.CanResize() && len(c.Resizing()) > 0 // mostly not
 	shrinks := c.BeginsMoves() || sabotage.ShrinkFilled.Skipped()
@@ -195,7 +203,7 @@ func (c *Configuration) ResizeOn() (*Configuration, Remapped) {
 	return d, report
 }
 
-// mayGrow reports whether nothing moves, or is being filled, that can be filled now.
+// mayGrow reports whether no available region moves or is being filled.
 func (c *Configuration) mayGrow() bool {
 	return !slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.IsAvailable() && p.isBusy() })
 }
@@ -268,8 +276,9 @@ func (c *Configuration) grow(group []int, load map[rdma.MachineID]int) (hasGrown
 	return hasGrown
 }
 
-// growAgain makes a machine that has come back a backup of groups that are to grow, and of which its memory has all
-// regions: those that had grown there, or were about to, when it went. They have less to copy there than elsewhere, or nothing.
+// growAgain makes machine m, which has come back, a backup of groups that are to grow, if its
+// memory has all regions of the group: when m went away, the group had grown at m, or was about
+// to. There is less to copy there than elsewhere, or nothing.
 func (c *Configuration) growAgain(m rdma.MachineID, holds []region.ID) (growing []region.ID) {
 	isMissing := func(i int) bool { return !slices.Contains(holds, c.Regions[i].Region) }
 	load := c.load()
@@ -291,8 +300,8 @@ func (c *Configuration) growAgain(m rdma.MachineID, holds []region.ID) (growing 
 	return growing
 }
 
-// endResize forgets what the regions had before that are resized now, and returns these. It does so for whole groups,
-// whose regions stay alike.
+// endResize makes the regions that are resized by now lose Had, and returns them. It does so
+// for whole groups, so that their regions stay alike.
 func (c *Configuration) endResize() (resized []region.ID) {
 	if len(c.Resizing()) == 0 {
 		return nil // mostly
@@ -312,15 +321,17 @@ func (c *Configuration) endResize() (resized []region.ID) {
 	return resized
 }
 
-// isResized reports whether a region has what it should, or needs only what any region gets that has too few.
+// isResized reports whether a region has the number of replicas that it should have. A region
+// that had at least that number and has lost replicas since counts, too: it gets replicas like
+// any other region with too few.
 func (c *Configuration) isResized(p *Placement) bool {
 	n := len(p.Replicas())
 	isFew := n < c.Replicas && p.Had >= c.Replicas
 	return p.IsAvailable() && p.Move == nil && len(p.Filling) == 0 && (n == c.Replicas || isFew)
 }
 
-// refusesGrowth reports whether m may give up its backup of a region that is being resized, with others of its group: as
-// many others are complete as the region is to have at least.
+// refusesGrowth reports whether m may give up its backup of a region that is being resized:
+// without m, at least Least replicas are complete.
 func (c *Configuration) refusesGrowth(p *Placement, m rdma.MachineID) bool {
 	others := len(p.Replicas()) - len(p.Filling)
 	if !slices.Contains(p.Filling, m) {

@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Settings are chosen when an instance is made. They never change, but for the number of replicas (Resize), and all
-// its machines have the same ones: they determine how many queues and logs machines have for each other, and where
-// regions end.
+// Settings are chosen when an instance is made, and all its machines have the same ones: they
+// determine how many queues and logs machines have for each other, and where regions end. Only
+// the number of replicas can change (Resize).
 type Settings struct {
 	// Replicas is Configuration.Replicas.
 	Replicas int
@@ -49,10 +49,11 @@ func (s Settings) Differences(now Settings) (differ []Difference) {
 	return differ
 }
 
-// Suits fails with ErrSettings if a machine has other settings than c's instance; the error names each
-// setting with both values. It does not compare the zero Settings: earlier programs do not state
-// theirs. Nor does it compare the number of replicas, for which machines look at the configuration: a machine may have
-// read the former one. Programs before version 4 of the protocol do, and with them it does not change.
+// Suits fails with ErrSettings if a machine has other settings than c's instance; the error
+// names each setting with both values. It does not compare the zero Settings: earlier programs
+// do not state theirs. Nor does it compare the numbers of replicas: a machine may have read a
+// former number, and it uses the number in the configuration. Programs before version 4 of the
+// protocol compare them, but in their instances the number does not change.
 func (c *Configuration) Suits(m rdma.MachineID, s Settings) error {
 	if s == (Settings{}) {
 		return nil

@@ -28,8 +28,9 @@ import (
 // A Refounding makes one founder, whose process does not run, the only one, because a majority is lost for
 // good. It holds the folder until Close.
 //
-// The last entries of the log may not have been committed; they count, because the machines that are lost may
-// have committed them. The others may have committed more, which is lost with them: the caller must know.
+// The last entries of the log may not have been committed; they count, because the machines
+// that are lost may have committed them. The others may have committed more, which is lost with
+// them: the caller must know that.
 type Refounding struct {
 	folder   string
 	founding Founding
@@ -41,18 +42,20 @@ type Refounding struct {
 	unlock   func()
 }
 
-// formerLogName is the beginning of the names under which Refound keeps the logs of before, for people.
+// formerLogName begins the names under which Refound keeps the former logs, for people.
 const formerLogName = "log.before."
 
-// indexesPerRefounding is how far index and term of the log are ahead of those of before, so that they are above all
-// that the majority which is lost may have reached, should it come back.
+// indexesPerRefounding is how far Refound raises the index and the term of the log: above all
+// that the lost majority may have reached, should it come back.
 const indexesPerRefounding = 1 << 32
 
 var errNoFounder = errors.New("cluster: this machine does not keep the configuration, or has not got it yet")
 
-// BeginRefounding reads the part of the store in a folder. known are the founders that the machine has learned last
-// otherwise; they may be later ones than the log has. It fails with ErrInUse while a process has the folder open, with
-// ErrRemoved if the others have gone on without the machine, and with ErrSplit if another was refounded, and goes on.
+// BeginRefounding reads the part of the store in a folder. known are the founders that the
+// machine has learned last by other ways than the log; they may be later than those of the log.
+// It fails with ErrInUse while a process has the folder open, with ErrRemoved if the others
+// have gone on without the machine, and with ErrSplit if another machine was refounded, and
+// goes on.
 func BeginRefounding(folder string, known Founders) (*Refounding, error) {
 	unlock, err := lockFolder(folder)
 	if err != nil {
@@ -117,7 +120,8 @@ func (r *Refounding) read() error {
 	return nil
 }
 
-// learn takes founders that are later than those of the log, and checks that the machine is one.
+// learn takes known if these founders are later than those of the log, and checks that the
+// machine is one of them.
 func (r *Refounding) learn(known Founders) error {
 	if err := CheckLine(r.founders.Line, known.Line); err != nil {
 		return err
@@ -134,7 +138,8 @@ func (r *Refounding) learn(known Founders) error {
 	return nil
 }
 
-// apply carries out an entry, as far as it concerns the configuration, or who may not vote any more.
+// apply carries out an entry, as far as it concerns the configuration, or who may no longer
+// vote.
 func (r *Refounding) apply(e *raftpb.Entry) error {
 	switch {
 	case e.GetType() != raftpb.EntryNormal:
@@ -185,7 +190,7 @@ func (r *Refounding) applyVotes(e *raftpb.Entry) error {
 	return nil
 }
 
-// applyVote changes what one machine has in votes.
+// applyVote changes one machine's part in the votes.
 func (r *Refounding) applyVote(kind raftpb.ConfChangeType, id uint64) {
 	isIt := func(other uint64) bool { return other == id }
 	r.votes.Voters, r.votes.Learners = slices.DeleteFunc(r.votes.Voters, isIt), slices.DeleteFunc(r.votes.Learners, isIt)
@@ -197,18 +202,19 @@ func (r *Refounding) applyVote(kind raftpb.ConfChangeType, id uint64) {
 	}
 }
 
-// An Absence is what has come of asking for a founder that is to be given up.
+// An Absence is the result of asking for a founder that is to be given up.
 type Absence struct {
 	Machine rdma.MachineID
 	Address string
-	// Reason is why it is taken for absent.
+	// Reason says why the founder is taken for absent.
 	Reason error
 }
 
-// Absent asks the other founders at their addresses, all at once, each for as long as patience. It returns what has
-// come of that, and an error that says which of them is not lost: one at whose address somebody answers, unless
-// it is another machine of the cluster, or that cannot be asked from here, unless the operator says that it is lost. Of
-// cfg it needs Dial, TLS and Authorize.
+// Absent asks for the other founders at their addresses, all at once, for up to patience each.
+// It returns the results, and an error if one of them is not lost, which the error names. A
+// founder is not lost if somebody answers at its address, unless it is another machine of the
+// cluster. A founder that cannot be asked from here is not lost either, unless the operator
+// says that it is lost. Absent needs Dial, TLS and Authorize of cfg.
 func (r *Refounding) Absent(ctx context.Context, cfg Config, patience time.Duration, lost []rdma.MachineID) ([]Absence, error) {
 	var all []Absence
 	for _, m := range slices.Sorted(maps.Keys(r.founders.Machines)) {
@@ -268,8 +274,9 @@ func isAbsence(reason error) bool {
 	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(reason, one) })
 }
 
-// askFor asks for a founder at its address. It returns why it is taken for absent, or an error if it is there, or may
-// be: a certificate that has run out, or a clock that is wrong, makes no machine a lost one.
+// askFor asks for a founder at its address. absent says why the founder is taken for absent;
+// present is an error if it is there, or may be. A certificate that has run out, or a clock
+// that is wrong, does not make a machine lost.
 func (r *Refounding) askFor(ctx context.Context, cfg Config, m rdma.MachineID) (absent, present error) {
 	socket, err := cfg.Dial(ctx, r.founders.Machines[m])
 	if err != nil {
@@ -307,10 +314,11 @@ func (r *Refounding) askFor(ctx context.Context, cfg Config, m rdma.MachineID) (
 // isClosed reports whether an error says that the other side has closed the connection.
 func isClosed(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) }
 
-// Refound makes the machine the only founder, with next as the configuration, whose revision must be above that of
-// Configuration, and whose line must go on from that of Founders by one. All others that the log knows are refused from then on, as those that were replaced are; they may
-// be clients, and, as further machines, successors. The log of before stays, as the one of the names log.before.N
-// with the highest N.
+// Refound makes the machine the only founder, with next as the configuration. The revision of
+// next must be above that of Configuration, and its line one number longer than that of
+// Founders. From then on all other machines that the log knows are refused, like machines that
+// were replaced. They may be clients, and, as further machines, successors. The former log
+// stays under the name log.before.N with the highest N.
 func (r *Refounding) Refound(next *cluster.Configuration) error {
 	if next.Revision <= r.state.revision {
 		return fmt.Errorf("cluster: the configuration has revision %d, and is to replace revision %d", next.Revision, r.state.revision)
@@ -386,8 +394,9 @@ func latestFormer(folder string) (highest int, err error) {
 	return highest, err
 }
 
-// findFormer returns the latest former log. It removes one that is the log itself: Refound was cut short after it had made
-// the copy, or UndoRefounding before it removed the log that it had put back.
+// findFormer returns the latest former log. It removes one that equals the present log: Refound
+// was cut short after it had made the copy, or UndoRefounding before it removed the log that it
+// had put back.
 func findFormer(folder string) (path string, err error) {
 	current, err := os.ReadFile(filepath.Join(folder, logName))
 	for err == nil {
@@ -426,8 +435,9 @@ var (
 	errHasBegun     = errors.New("cluster: this machine has kept the configuration alone since it was refounded: that cannot be undone any more")
 )
 
-// UndoRefounding takes back the last Refound in a folder, because the others are back. It is refused once the machine
-// has begun: with the log of before it would take part in another history than the one that it has begun.
+// UndoRefounding takes back the last Refound in a folder, because the others are back. It fails
+// once the machine has begun: with the former log, the machine would take part in another
+// history than the one that it has begun.
 func UndoRefounding(folder string) error {
 	unlock, err := lockFolder(folder)
 	if err != nil {
@@ -467,5 +477,5 @@ func UndoRefounding(folder string) error {
 	if err != nil {
 		return fmt.Errorf("cluster: put back the log of before: %w", err)
 	}
-	return os.Remove(former) // the log of before that one is the next to be put back
+	return os.Remove(former) // the log that came before this one is the next to be put back
 }

@@ -136,7 +136,8 @@ func (r *replica) work() error {
 	return nil
 }
 
-// step carries out one batch of work. Nothing may be sent before what it tells of is on disk.
+// step carries out one batch of work. A message may be sent only when all that it tells of is
+// on disk.
 func (r *replica) step() error {
 	ready := r.node.Ready()
 	if err := r.log.append(ready.HardState, ready.Snapshot, ready.Entries, ready.MustSync); err != nil {
@@ -205,9 +206,10 @@ func (r *replica) send(messages []*raftpb.Message) error {
 	return nil
 }
 
-// begin asks the leader to carry out a request. Without a leader nothing happens: it is begun again
-// when there is one. A swap of a revision that is gone cannot be carried out any more, and its copies
-// would only fill the logs: on slow disks, those of callers that try again would crowd out each other.
+// begin asks the leader to carry out a request. Without a leader nothing happens: it is begun
+// again when there is one. A swap that replaces a former revision cannot be carried out any
+// more. It is answered at once: copies of it would only fill the logs, and on slow disks the
+// copies of callers that try again would crowd each other out.
 func (r *replica) begin(q *request, now time.Time) {
 	q.asked = now
 	switch {

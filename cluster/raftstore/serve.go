@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// errNotBegun means that a machine was refounded, and may find that the others keep the configuration: clients that
-// knew its founders would never go back to them.
+// errNotBegun means that a machine was refounded, and may still find that the others keep the
+// configuration. Its clients must not learn its founders before: they would never go back to
+// the others.
 var errNotBegun = &unanswered{"cluster: this machine was refounded, and asks those that it has left behind before it begins"}
 
 // serve carries out the calls of a client, one after the other, until the connection breaks or has been

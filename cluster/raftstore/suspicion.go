@@ -11,16 +11,18 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// suspicionsMax is how many suspicions wait for the loop. More are dropped: the leader's silence shows, too.
+// suspicionsMax is how many suspicions wait for the loop. Further ones are dropped: the
+// leader's silence is noticed in any case.
 const suspicionsMax = 16
 
 // answerPause is how often a machine that wants to stand for election looks who has answered.
 const answerPause = 5 * time.Millisecond
 
-// Suspect says that a machine is taken to have failed: its lease has run out, or its process has ended. If it is
-// the leader, another machine stands for election at once, in place of waiting for its silence, which takes
-// electionTicks to twice as many. A leader that is well loses its office by that, and nothing else: the
-// library's elections are safe whenever they are held. Suspect does not wait.
+// Suspect says that a machine is taken to have failed: its lease has run out, or its process
+// has ended. If it is the leader, another machine stands for election at once, instead of after
+// electionTicks, or up to twice as many, of silence. A leader that is well loses its office by
+// that, and nothing else: the library's elections are safe whenever they are held. Suspect does
+// not wait.
 func (s *Store) Suspect(m rdma.MachineID) {
 	select {
 	case s.suspected <- m:
@@ -28,11 +30,11 @@ func (s *Store) Suspect(m rdma.MachineID) {
 	}
 }
 
-// suspect has this machine stand for election when it is its turn, if the machine suspected is the leader.
+// suspect makes this machine stand for election at its turn, if machine m is the leader.
 //
-// It does not stand without a majority that answers. A machine that is cut off suspects the leader as well: by an
-// election that it cannot win it would have a higher term than the others, whose leader had to give up
-// when it is back.
+// It stands only if a majority answers. A machine that is cut off suspects the leader, too. An
+// election that it cannot win would give it a higher term than the others have, and the leader
+// of the others would have to give up when the machine is back.
 func (r *replica) suspect(m rdma.MachineID) {
 	s := r.store
 	leader := raftID(m)
@@ -53,8 +55,9 @@ func (r *replica) suspect(m rdma.MachineID) {
 	})
 }
 
-// hasMajority asks voters, all but one, whether they are there, and reports at its turn whether a majority is, this
-// machine included. All machines that suspect the leader would otherwise stand at once, and none of them would get
+// hasMajority asks voters, which are all except the suspected leader, whether they are there.
+// At this machine's turn it reports whether a majority is, this machine included. Without
+// turns, all machines that suspect the leader would stand at once, and none of them would get
 // enough votes. It gives up two ticks after its turn.
 func (s *Store) hasMajority(ctx context.Context, voters []uint64, turn time.Duration) bool {
 	begin := time.Now()
@@ -84,8 +87,9 @@ func (s *Store) hasMajority(ctx context.Context, voters []uint64, turn time.Dura
 	return false
 }
 
-// standAgainst begins an election, if the leader is still the one that is suspected. Voters that have heard of it
-// lately vote as well: to them the candidate has been asked by the leader, as when it hands over its office.
+// standAgainst begins an election, if the leader is still the one that is suspected. Voters
+// that have heard of the leader lately vote as well: to them it looks as if the leader had
+// asked the candidate to stand, as when it hands over its office.
 func (r *replica) standAgainst(leader uint64) {
 	r.stands = false
 	status := r.node.BasicStatus()

@@ -27,9 +27,9 @@ type securedConn interface {
 	ConnectionState() tls.ConnectionState
 }
 
-// acceptTLS returns an accepted connection, secured if there is TLS. A connection that is secured already
-// stays as it is: one port serves several protocols, and who accepts for all of them must make the
-// handshake to know which one it is (ALPN).
+// acceptTLS returns an accepted connection, secured if there is TLS. A connection that is
+// secured already stays as it is: one port serves several protocols, and must make the
+// handshake itself to know the protocol of a connection (ALPN).
 func acceptTLS(ctx context.Context, c *tls.Config, socket net.Conn) (net.Conn, error) {
 	if secured, ok := socket.(securedConn); ok {
 		return verified(ctx, secured)

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// lagMax is how many entries a successor may lack of those that are committed when it gets its vote: others
-// are committed all the time.
+// lagMax is how many committed entries a successor may lack when it gets its vote, since
+// entries are committed all the time.
 const lagMax = inflightMax
 
 // founders returns the founders as they are after the entry applied.
@@ -44,15 +44,15 @@ func (r *replica) applyChange(b []byte) error {
 	return nil
 }
 
-// changed notes other founders.
+// changed notes that the founders are f now.
 func (r *replica) changed(f Founders) {
 	r.state.founders = &f
 	r.store.regroup(r.votes, f)
 }
 
-// applyVotes carries out a committed change of the votes. One that does not follow from the founders as they
-// are now is left out, at all machines alike: a leader has proposed it before an entry that came between, or
-// two leaders have proposed the same.
+// applyVotes carries out a committed change of the votes. A change that does not follow from
+// the present founders is left out, at all machines alike: a leader has proposed it before an
+// entry that came in between, or two leaders have proposed the same change.
 func (r *replica) applyVotes(b []byte) error {
 	c := new(raftpb.ConfChangeV2)
 	if err := proto.Unmarshal(b, c); err != nil {
@@ -76,7 +76,7 @@ func (r *replica) applyVotes(b []byte) error {
 	if c.GetChanges()[0].GetType() == raftpb.ConfChangeAddNode {
 		f.vote()
 	}
-	r.fresh = true // the library refuses snapshots to machines that these do not name
+	r.fresh = true // the library refuses snapshots to machines that the snapshot's votes do not name
 	r.changed(f)
 	return nil
 }
@@ -133,16 +133,18 @@ func (r *replica) drive() {
 	_ = r.node.ProposeConfChange(c) // fails if the leader has too much to do
 }
 
-// isTooEarly reports whether the successor has a program that would drop a part of the founders, and apply later changes
-// otherwise than the others: it gets no vote until it has another one.
+// isTooEarly reports whether the successor has a program that would drop a part of the
+// founders, and so apply later changes differently from the others. The successor gets no vote
+// until it runs another program.
 func (r *replica) isTooEarly(f Founders) bool {
 	l := r.store.peers.Load().links[raftID(f.Next.Machine)]
 	return f.isFurther() && (l == nil || !l.isRefoundable())
 }
 
-// handOver makes another machine the leader, since this one is about to lose its vote. A leader that is
-// removed stops as soon as it knows that the change is committed, which it may not have told the others yet:
-// with one of them down they would not be a majority of the votes of before.
+// handOver makes another machine the leader, since this one is about to lose its vote. A leader
+// that is removed stops as soon as it knows that the change is committed, perhaps before it has
+// told the others. These still count the former votes then: if one of them is down, they are no
+// majority.
 func (r *replica) handOver(status raft.Status) {
 	best, match := raft.None, uint64(0)
 	for _, id := range r.votes.GetVoters() {
@@ -155,8 +157,8 @@ func (r *replica) handOver(status raft.Status) {
 	}
 }
 
-// isReady reports whether the successor has the log, and a majority of the founders, as they are then,
-// answers: the change must not be what takes the majority away.
+// isReady reports whether the successor has the log, and a majority of the founders after the
+// change answers: the change must not cost the store its majority.
 func isReady(status raft.Status, f Founders) bool {
 	by := status.Progress[raftID(f.Next.Machine)]
 	if by.State != tracker.StateReplicate || !by.RecentActive || by.Match+lagMax < status.GetCommit() {

@@ -45,7 +45,7 @@ func (o operation) shows() (revision uint64, ok bool) {
 // A history is what was asked of a store, and what it answered. It is linearizable if
 //
 //   - at most one swap of each revision is done, and what was loaded at a revision is always the same,
-//     and what a swap wrote there that had begun before;
+//     and was written by a swap that had begun before;
 //   - no operation shows a lower revision than one that was over when it began, and a swap that was done
 //     shows a higher one;
 //   - a swap finds its revision moved only if another swap of that revision may have been carried out

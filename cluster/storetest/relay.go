@@ -20,7 +20,7 @@ type Relay struct {
 	sockets  map[net.Conn]bool
 }
 
-// A Direction is one of a connection.
+// A Direction is a direction in which bytes flow over a connection.
 type Direction int
 
 // The directions. Answers flow against the direction in which a connection was opened.

@@ -130,8 +130,8 @@ func testHistoryWithPartitions(_ *testing.T, r *run) {
 	}
 }
 
-// When the leader is killed the others go on with all that it has acknowledged, and so does it
-// when it is back.
+// When the leader is killed, the others go on with all that it has acknowledged; the leader
+// does so, too, when it is back.
 func testLeaderKilled(t *testing.T, r *run) {
 	wait := r.work(20)
 	for range 2 {
