@@ -26,7 +26,7 @@ IN_SECTION void lease_seal(struct lease_path *p, int64_t length, struct lease_da
 IN_SECTION static int is_authentic(const struct lease_opener *o, const struct lease_datagram *d) {
 	uint8_t code[sizeof d->code], difference = 0;
 	lease_siphash(o->key.secret, d, CODED, code);
-	for (size_t i = 0; i < sizeof code; i++) // in the same time whatever is wrong
+	for (size_t i = 0; i < sizeof code; i++) // takes the same time whichever byte is wrong
 		difference |= code[i] ^ d->code[i];
 	return difference == 0;
 }
@@ -65,7 +65,7 @@ IN_SECTION enum lease_verdict lease_open(struct lease_path *paths, int paths_n, 
 }
 
 void lease_hand_out(struct lease_path *p, const struct lease_key *key) {
-	if (p->latest.next > 0) // otherwise the answer with it may have been lost, and the sender uses the former one
+	if (p->latest.next > 0) // otherwise the sender may not have got the latest key, and uses the former one
 		p->former = p->latest;
 	p->latest = (struct lease_opener){.key = *key};
 }

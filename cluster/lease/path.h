@@ -9,9 +9,9 @@
 
 #include "thread.h"
 
-// A datagram on the wire. code authenticates all before it with the key of that number, which the
-// receiver has handed out to the sender and to nobody else. counter numbers the datagrams of a key.
-// length is the lease time by which the sender goes now.
+// A datagram on the wire. code authenticates all fields before it. Its key has the number key; the
+// receiver has handed that out to the sender and to nobody else. counter numbers the datagrams of a
+// key. length is the lease time that the sender uses now.
 struct lease_datagram {
 	struct lease_message message;
 	int64_t length;
@@ -36,18 +36,18 @@ struct lease_opener {
 struct lease_path {
 	uint16_t machine;
 	int sealed;             // there are a key and an address for datagrams to the machine
-	_Bool keyless;          // it has answered that it hands out no key
+	_Bool keyless;          // the machine has answered that it hands out no key
 	struct lease_key sealer;
 	uint64_t sent;          // numbers the datagrams of the sealer
 	uint64_t heard;         // datagrams that the machine has sent since the sealer is known
-	// The former key is the last one, before the latest, by which a datagram has come. It counts, because datagrams
-	// may be on their way, and because the sender may not have got the latest.
+	// former is the last key before the latest with which a datagram has come. It still counts: datagrams sealed
+	// with it may be on their way, and the sender may not have got the latest key.
 	struct lease_opener latest, former;
 	union lease_address address;
 	socklen_t bytes;        // of the address
 };
 
-// Completes a datagram, of which the message is filled in.
+// Completes a datagram whose message is filled in.
 void lease_seal(struct lease_path *p, int64_t length, struct lease_datagram *d);
 
 // Checks a datagram of n bytes. *p is the path of its sender, if that is known.

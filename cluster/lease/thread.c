@@ -28,12 +28,12 @@ static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 
 // BATCH is the number of messages passed to the kernel at a time: a system call costs more than
 // everything else done with a message.
-// LATE says when a beat is so late that the machine may be hung soon: when it is older than the lease time
-// minus 1/LATE of it. It is less than MARGIN in core.c, and more than beats have that are in time.
+// LATE says when a beat is so late that the machine may be hung soon: when the beat is older than the
+// lease time minus 1/LATE of it. A beat in time is younger, and MARGIN in core.c allows a beat to be older.
 // STARVED is the number of lease times by which a machine may be late for lack of a processor.
-// ROUNDS bounds how many batches are received in a row, and PAUSE is how long a thread does not listen
-// after a batch of datagrams that did not count: whoever sends them must not keep the processor busy
-// at the highest priority. For that, no more are received in a row once REFUSED_MAX of them did not count.
+// ROUNDS bounds how many batches are received in a row. PAUSE is how long a thread does not listen
+// after a batch of datagrams that did not count, and once REFUSED_MAX datagrams have not counted no
+// more are received in a row: their sender must not keep the processor busy at the highest priority.
 // REPORT is the least time between two reports of such datagrams.
 enum { STACK_BYTES = 256 << 10, BATCH = 16, LATE = 4, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, REFUSED_MAX = 8 * BATCH, LINE_ROOM = 256 };
 static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000, FOREVER = (int64_t)1 << 62;
@@ -73,7 +73,7 @@ struct lease_thread {
 	int line; // 1 if the socket is one
 	struct lease_path *paths;
 	int paths_n;
-	int64_t keyed, unsealed, told; // lease times: with keys everywhere, without, and the CM's; 0 is unknown
+	int64_t keyed, unsealed, told; // lease times: if all peers have keys, if not, and the CM's; 0 is unknown
 	int64_t settles;               // until then peers that have not been heard get time to exchange keys; 0 if all have had it
 	int64_t hurries;               // until then the CM asks as often as for short leases: see hurry
 	struct lease_message post[LEASE_MEMBERS_MAX];
@@ -135,7 +135,7 @@ IN_SECTION static void signal_event(int fd) {
 	(void)!write(fd, &one, sizeof one);
 }
 
-// Leaves a message to Go. If Go has not taken the former ones it is lost.
+// Leaves a message to Go. The message is lost if Go has not taken the former ones.
 IN_SECTION static void post(struct lease_thread *t, const struct lease_message *m) {
 	if (t->post_n < LEASE_MEMBERS_MAX)
 		t->post[t->post_n++] = *m;
@@ -178,14 +178,14 @@ IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	}
 }
 
-// Returns how long a lease must last for one machine. Until a datagram of it has come it may lack the key of
-// this machine, and answer by goroutines.
+// Returns how long a lease must last for one machine. Until a datagram has come from that machine, it may
+// lack a key of this machine, and answer by goroutines.
 IN_SECTION static int64_t length_with(struct lease_thread *t, const struct lease_path *p) {
 	return p && p->sealed && p->heard > 0 ? t->keyed : MAX(t->keyed, t->unsealed);
 }
 
-// Returns 1 if a machine may be about to exchange keys. Meanwhile it does not lengthen the leases: one that
-// lasts longer is waited for when its holder fails, however soon the next is short again.
+// Returns 1 if a machine may be about to exchange keys. Meanwhile the machine does not lengthen the leases:
+// if the holder of a longer lease fails, the others wait for its end, however soon the next is short again.
 IN_SECTION static int is_settling(const struct lease_thread *t, const struct lease_path *p) { return t->settles != 0 && !(p && p->keyless); }
 
 // Sets the lease time: the longer one while a peer has no key, because goroutines keep its leases. The
@@ -204,8 +204,9 @@ IN_SECTION static void adapt(struct lease_thread *t) {
 	t->core.length = length;
 }
 
-// Has the CM ask as often as for short leases for a while after leases have become longer. Those granted before end sooner
-// than the longer ones are renewed: machines would be without a lease meanwhile, or be suspected for one lost message.
+// Makes the CM ask as often as for short leases for a while after leases have become longer. The leases
+// granted before end sooner than longer ones are renewed: machines would be without a lease meanwhile, or
+// be suspected for one lost message.
 IN_SECTION static int hurry(struct lease_thread *t, int64_t now) {
 	if (!t->core.is_cm || now >= t->hurries)
 		return 0;
@@ -222,7 +223,7 @@ IN_SECTION static void settle(struct lease_thread *t, int64_t now) {
 	adapt(t);
 }
 
-// Takes note of the first datagram of a machine: from now on it gets no more time than any other.
+// Takes note of the first datagram of a machine: from now on that machine gets no more time than any other.
 IN_SECTION static void meet(struct lease_thread *t, uint16_t machine) {
 	adapt(t);
 	int64_t most = lease_now() + LEASE_GRACE * t->core.length;
@@ -261,7 +262,7 @@ IN_SECTION static int wants_processor(void) {
 }
 
 // Reads the last beat. If it is late while threads wait for a processor, the machine is not hung
-// but starved, and gets more time: to evict it would give its work to the other machines.
+// but starved, and gets more time: evicting it would only give its work to the other machines.
 IN_SECTION static void look(struct lease_thread *t) {
 	int64_t beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST), now = lease_now();
 	int64_t age = now - MAX(beat, t->starved);
@@ -290,7 +291,7 @@ IN_SECTION static int admits(struct lease_thread *t, int i) {
 	return 1;
 }
 
-// Sets the lease time by which the CM goes. Only its latest datagram tells: an earlier one may have been
+// Sets the lease time that the CM uses. Only the CM's latest datagram counts: an earlier one may have been
 // held up.
 IN_SECTION static void hear_length(struct lease_thread *t, const struct lease_datagram *d) {
 	struct lease_path *p = path_of(t, d->message.from);
@@ -361,7 +362,7 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 		signal_event(t->event);
 	int64_t next = lease_core_next(&t->core, now);
 	if (hurries)
-		next = MIN(next, now + t->keyed / LEASE_RENEWALS); // not from when it asked last: it does not ask while it hangs
+		next = MIN(next, now + t->keyed / LEASE_RENEWALS); // counted from now: a machine that hangs has not asked for long
 	return t->settles != 0 ? MIN(next, t->settles) : next;
 }
 
@@ -456,7 +457,7 @@ static int open_socket(struct lease_thread *t, uint16_t self) {
 	return bind(t->socket, (struct sockaddr *)&a, address(&a, t->name, self));
 }
 
-// Makes the thread use a descriptor of its own for the line, because the owner may close his.
+// Makes the thread use a descriptor of its own for the line, because the owner may close the given one.
 static int open_line(struct lease_thread *t, int line) {
 	void *paths = mmap(0, LEASE_MEMBERS_MAX * sizeof *t->paths, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (paths == MAP_FAILED)
@@ -496,7 +497,7 @@ static void gather(pthread_t thread) {
 
 // Creates the thread with the process's signals blocked: Go's handler would run on this thread, at
 // the highest priority, with code and memory that are not pinned. Signals that the thread's own
-// instructions cause are not blocked, so that Go reports where they failed.
+// instructions cause are not blocked, so that Go reports which instruction failed.
 static int create_without_signals(struct lease_thread *t, const pthread_attr_t *attr) {
 	sigset_t others, before;
 	sigfillset(&others);
@@ -620,7 +621,7 @@ void lease_thread_stop(struct lease_thread *t) {
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n) {
 	pthread_mutex_lock(&t->mu);
 	int64_t now = lease_now(), before = t->core.length;
-	// The first exchange with a machine has a time that depends on the length: the longer one, until it has been heard.
+	// The time for the first exchange with a machine depends on the length: use the longer one until the machine has been heard.
 	for (int i = 0; t->line && i < n; i++) {
 		if (members[i].machine == t->core.self || (cm != t->core.self && members[i].machine != cm))
 			continue;
@@ -631,7 +632,7 @@ void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct le
 	}
 	lease_core_configure(&t->core, now, cm, members, n);
 	t->told = 0;
-	t->core.length = before; // by which leases have been granted
+	t->core.length = before; // the length with which leases have been granted
 	adapt(t);
 	t->expired_n = 0;
 	publish(t);
@@ -687,8 +688,8 @@ static struct lease_path *add_path(struct lease_thread *t, uint16_t machine) {
 	return p;
 }
 
-// Stores an address in the family of the socket, and returns its length, or 0 if the socket has the family
-// of IPv4 and the address has not.
+// Stores an address in the family of the socket, and returns its length. Returns 0 if the socket is of
+// IPv4 and the address is not.
 static socklen_t store(struct lease_thread *t, union lease_address *a, const uint8_t ip[16], uint16_t port, uint32_t scope) {
 	union lease_address own;
 	socklen_t n = sizeof own;
@@ -765,7 +766,7 @@ int lease_thread_take(struct lease_thread *t, struct lease_peer from, const stru
 	pthread_mutex_lock(&t->mu);
 	look(t);
 	if (t->line && !t->core.is_cm && from.machine == t->core.cm && !is_settling(t, path_of(t, from.machine))) {
-		// The CM has no key of this machine, so it goes by the longer time. Its next datagram corrects that.
+		// The CM has no key of this machine, so the CM uses the longer time. Its next datagram corrects that.
 		t->told = MAX(t->told, t->unsealed);
 		adapt(t);
 	}

@@ -26,7 +26,7 @@ struct lease_message {
 	int64_t sent, echo, length;
 };
 
-// The magic of datagrams between hosts, "fsleaud1" as bytes: by it the kernel knows which socket of a
+// The magic of datagrams between hosts, "fsleaud1" as bytes: it tells the kernel which socket of a
 // port a datagram is for.
 #define LEASE_LINE_MAGIC 0x31647561656c7366
 
@@ -106,29 +106,30 @@ int lease_thread_expired(struct lease_thread *t, uint16_t *machines, int max);
 int64_t lease_thread_outstanding(struct lease_thread *t);
 int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int max);
 int64_t lease_now(void);
-// Returns 1 if a thread of this process may have LEASE_PRIORITY: one tries it.
+// Returns 1 if a thread of this process may have LEASE_PRIORITY. It starts a thread that tries.
 int lease_may_realtime(void);
 
 // The functions below are for a thread with a line.
 
-// Makes the thread, before it has a configuration, exchange messages over a UDP socket, which it does not
-// close, in place of its own: with machines for which lease_thread_seal has been called. Messages to
-// others it leaves to lease_thread_post. While it has such a peer, leases last unsealed nanoseconds; after a configuration, peers that may
-// hand out a key get the time of a lease for that first.
+// Starts a thread that exchanges messages over a UDP socket, line, in place of a socket of its own. It
+// does not close line. It sends to machines for which lease_thread_seal has been called, and leaves
+// messages to other machines to lease_thread_post. While it has a peer without a key, leases last
+// unsealed nanoseconds. After a configuration, peers that may hand out a key first get the time of a
+// lease to do so.
 struct lease_thread *lease_thread_start_line(int line, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int64_t unsealed, int want, int64_t *valid, const int64_t *beat);
-// From now on datagrams to the machine go to this address, an IPv6 or mapped IPv4 one, with this key.
+// Makes datagrams to the machine go to this IPv6 or mapped IPv4 address, with this key, from now on.
 void lease_thread_seal(struct lease_thread *t, uint16_t machine, const uint8_t ip[16], uint16_t port, uint32_t scope, const struct lease_key *key);
-// Forgets key and address of a machine. keyless says that it has answered that it hands out no key.
+// Forgets key and address of a machine. keyless says that the machine has answered that it hands out no key.
 void lease_thread_unseal(struct lease_thread *t, uint16_t machine, _Bool keyless);
-// From now on datagrams from the machine count if they are sealed with this key, or the one before it.
+// Makes datagrams from the machine count from now on if they are sealed with this key, or with the one before it.
 void lease_thread_hand_out(struct lease_thread *t, uint16_t machine, const struct lease_key *key);
 // Returns how many datagrams of the machine have counted since lease_thread_seal.
 uint64_t lease_thread_heard(struct lease_thread *t, uint16_t machine);
 // Takes at most max messages to machines without a key, and returns their number.
 int lease_thread_post(struct lease_thread *t, struct lease_message *messages, int max);
-// Processes a message that has come by another way. Returns 1 if reply must be sent back in the same way.
+// Processes a message that has not come over the socket. Returns 1 if reply must be sent back by the same way.
 int lease_thread_take(struct lease_thread *t, struct lease_peer from, const struct lease_message *m, struct lease_message *reply);
-// Returns the lease time by which the thread goes now.
+// Returns the lease time that the thread uses now.
 int64_t lease_thread_length(struct lease_thread *t);
 // Stores how many datagrams each verdict has met.
 void lease_thread_verdicts(struct lease_thread *t, uint64_t counts[LEASE_VERDICTS]);

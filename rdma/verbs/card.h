@@ -1,5 +1,5 @@
-// The functions of libibverbs that package verbs calls. Posts and polls are functions of the device that libibverbs' header looks up,
-// so they need C; the rest is here to be close to them.
+// The functions of libibverbs that package verbs calls. Posts and polls need C, because libibverbs' header
+// looks up the device's functions for them. The other functions are here to be close to these.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ enum { FV_READ, FV_WRITE, FV_WRITE_RING };           // wireOp
 enum { FV_SIGNALLED = 1, FV_FENCED = 2, FV_INLINE = 4 }; // flags
 enum { FV_CHAIN = 64 };                               // requests that are posted with one doorbell
 
-// FV_RECEIVE marks what a receive is known by.
+// FV_RECEIVE marks the identifier of a receive.
 #define FV_RECEIVE (1ull << 63)
 
 // fv_fill makes a work request of a request.
@@ -49,8 +49,8 @@ static inline void fv_fill(const struct fv_request *r, struct ibv_send_wr *w, st
 	}
 }
 
-// fv_send posts requests, with one doorbell for up to FV_CHAIN adjacent ones of a queue pair. If a queue pair takes one
-// not, the request and all later ones of that pair have the reason in refusal. It returns the number of doorbells.
+// fv_send posts requests, with one doorbell for up to FV_CHAIN adjacent ones of a queue pair. If a queue pair does
+// not take a request, that request and all later ones of the pair have the reason in refusal. It returns the number of doorbells.
 static inline int fv_send(struct fv_request *r, int n) {
 	struct ibv_send_wr w[FV_CHAIN], *bad;
 	struct ibv_sge s[FV_CHAIN];
@@ -128,7 +128,7 @@ static inline int fv_heard(struct ibv_comp_channel *channel) {
 	return 0;
 }
 
-// An fv_event is an asynchronous event, acknowledged: the queue it is of may be gone by the time that somebody looks at it.
+// An fv_event is an asynchronous event that has been acknowledged. Its queue may be gone before somebody looks at it.
 struct fv_event {
 	uint32_t type, pair;
 	uint64_t cq, srq;
@@ -237,12 +237,13 @@ static inline void fv_way(struct ibv_ah_attr *a, const struct fv_path *p) {
 	a->port_num = p->port;
 }
 
-// Bounds of what a card does by itself. A packet without an answer is repeated after 4.096 us * 2^16 = 0.27 s, at most 6 times (7 would
-// mean for ever, in rxe and in some cards), so that a peer that is gone is noticed within 2 s, or 8 s: a card may wait up to four times as long; a peer without receives is asked again
-// after 41 ms, at most 6 times.
+// Bounds of what a card does by itself. A packet without an answer is repeated after 4.096 us * 2^16 =
+// 0.27 s, at most 6 times (7 would mean for ever, in rxe and in some cards). So a peer that is gone is
+// noticed within 2 s, or within 8 s by a card that waits up to four times as long, which is allowed. A peer
+// without receives is asked again after 41 ms, at most 6 times.
 enum { FV_TIMEOUT = 16, FV_RETRIES = 6, FV_NOT_READY_RETRIES = 6, FV_NOT_READY_TIME = 24 };
 
-// fv_connect makes a queue pair ready to carry out the other's requests, and to send if that is wanted.
+// fv_connect makes a queue pair ready to carry out the other pair's requests, and, if that is wanted, to send.
 static inline int fv_connect(struct ibv_qp *qp, const struct fv_path *p) {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = p->port, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 	int rc = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
