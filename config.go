@@ -95,8 +95,9 @@ type Config struct {
 	// SharedFolder is the folder, on a tmpfs, through which the machines of Cluster reach each
 	// other with TransportShm. By default it is in /dev/shm and named after Cluster.
 	SharedFolder string
-	// Advertise is the address, HOST:PORT, at which this machine listens with TransportTCP, for
-	// connections and for UDP packets, or with TransportVerbs, for connections over which keys are handed out, and at which the other machines reach it.
+	// Advertise is the address, HOST:PORT, at which this machine listens, and at which the
+	// other machines reach it. With TransportTCP it listens for connections and for UDP
+	// packets, with TransportVerbs for connections over which keys are handed out.
 	Advertise string
 	// PeerTLS secures connections between machines with TransportTCP or TransportVerbs: its certificate is this
 	// machine's, for Advertise's HOST, and RootCAs and ClientCAs hold the authorities that have
@@ -153,10 +154,10 @@ type Config struct {
 	// Logger receives log messages. By default nothing is logged.
 	Logger *slog.Logger
 
-	// Opening, if not nil, is called with an Operator as soon as this process holds the folder, long
-	// before Open returns if a machine of Cluster has to wait for others. If Opening fails, Open
-	// fails. end, if not nil, is called before the folder is released: by Close, or by an Open that
-	// fails.
+	// Opening, if not nil, is called with an Operator as soon as this process holds the folder.
+	// If a machine of Cluster has to wait for others, that is long before Open returns. If
+	// Opening fails, Open fails. end, if not nil, is called before the folder is released: by
+	// Close, or by an Open that fails.
 	Opening func(*Operator) (end func() error, err error)
 
 	// identity is the machine's identity in a cluster that keeps the configuration itself;

@@ -35,10 +35,10 @@ type DB struct {
 	closed  error // the result of Close
 }
 
-// Open opens the database in cfg.Folder, creating it if there is none. If a process was killed, it
-// recovers the state that was left. Open refuses a folder, and leaves it unchanged, if another process
-// has it open, if it was written in a newer format or under an earlier boot, or if its machines do
-// not match cfg.
+// Open opens the database in cfg.Folder, creating it if there is none. If a process was killed,
+// it recovers the state that was left. Open refuses a folder, and leaves it unchanged, if
+// another process has it open, or if its machines do not match cfg. It also refuses a folder
+// that was written in a newer format or under an earlier boot.
 func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cfg) }
 
 // OpenContext is like Open, but gives up when ctx ends: a machine of a cluster waits until there

@@ -98,8 +98,8 @@ func (in *instance) openOwn(ctx context.Context, cfg Config, o *Operator) error 
 	return nil
 }
 
-// savesOf returns the folder into which a machine of a cluster saves its memory, or "" if it does
-// not save it.
+// savesOf returns the folder into which a machine of a cluster saves its memory, or "" if the
+// machine does not save it.
 func (c Config) savesOf(machine int) string {
 	if c.Saves == "" {
 		return ""
@@ -365,8 +365,8 @@ func (c Config) events(machine int) membership.Events {
 	}
 }
 
-// eventsTogether is like events, for machines in one process. These start together, so it is no news
-// that one waits for a majority: that is logged at debug level only.
+// eventsTogether is like events, for machines in one process. These start together, so it is no
+// news that one of them waits for a majority: events logs that at debug level only.
 func (c Config) eventsTogether(machine int) membership.Events {
 	e, log := c.events(machine), c.Logger.With("machine", machine)
 	e.Waiting = func(missing []rdma.MachineID) { log.Debug("waiting for a majority", "missing", missing) }

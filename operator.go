@@ -22,9 +22,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Operator reports the state of an instance to people, and lets them give up lost memory (Forget),
-// take the data off a machine (Drain), move regions (Move) and change the number of replicas (Resize), while a database is being opened and while it is open: see Config.Opening. It is safe for
-// concurrent use.
+// An Operator works while a database is being opened and while it is open: see Config.Opening.
+// It reports the state of an instance to people. It lets them give up lost memory (Forget),
+// take the data off a machine (Drain), move regions (Move) and change the number of replicas
+// (Resize). It is safe for concurrent use.
 type Operator struct {
 	cfg Config
 	// member is this process's machine in its latest life; nil before the first.

@@ -77,7 +77,7 @@ func (s *ownStore) asked() foundersStore {
 }
 
 // suspect tells the store that this machine suspects another one: the founders then need not
-// wait for that one's silence.
+// wait until the suspect's silence shows.
 func (s *ownStore) suspect(m rdma.MachineID) {
 	s.mu.Lock()
 	part, client := s.mu.part, s.mu.client
@@ -284,8 +284,8 @@ func (s *ownStore) openStore(founders map[rdma.MachineID]string) error {
 	return s.openClient(current)
 }
 
-// isAlone reports whether this machine alone keeps the configuration, since it was refounded: it must not ask those
-// that it has left behind.
+// isAlone reports whether this machine alone keeps the configuration, since it was refounded:
+// it must not ask the machines that it has left behind.
 func (s *ownStore) isAlone() bool {
 	f, err := s.ownPart().Founders()
 	return err == nil && len(f.Machines) == 1 && f.Has(s.id.Machine)

@@ -77,10 +77,9 @@ const refoundPatience = 3 * time.Second
 // BeginRefounding reads what a machine knows. data and saves are its Config.Folder and
 // Config.Saves. lost are the machines of which the operator says that they are lost for good:
 // machines that do not keep the configuration, and machines that keep it but cannot be asked
-// from here. It fails with ErrNoFounder, with raftstore.ErrInUse while the machine runs, with
-// raftstore.ErrRemoved if the others have gone on without it, with raftstore.ErrSplit if
-// another machine was refounded, and with cluster.ErrNobodyLeft if no member is left. Close
-// ends it.
+// from here. Close ends it. Errors: ErrNoFounder; raftstore.ErrInUse while the machine runs;
+// raftstore.ErrRemoved if the others have gone on without it; raftstore.ErrSplit if another
+// machine was refounded; cluster.ErrNobodyLeft if no member is left.
 func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) {
 	c := Config{Folder: data, Saves: saves}
 	id, err := join.Load(c.peerFolder())

@@ -71,8 +71,8 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 // With returns the configuration after c that has m as an additional member. m's memory has
 // replicas, complete or not, of the regions in holds. If such a region is unavailable and waits
 // for that memory, it becomes available, with m as its primary. If m holds an older state of a
-// region, m replaces a backup that is being filled from nothing (but not one that an operator
-// has ordered), or becomes an additional backup if the region is to grow. m also gets replicas
+// region, m replaces a backup that is being filled from nothing, unless an operator has ordered
+// that backup. If the region is to grow, m becomes an additional backup. m also gets replicas
 // of regions that have too few.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()

@@ -6,11 +6,12 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Moves even out the replicas of the machines, and then handovers (handover.go) even out the primaries.
-// The cost measures how uneven they are: it is the sum, over the machines, of the squares of the numbers
-// of their replicas. NextMoves returns only moves that lower it. Since a move does exactly what
-// was planned (the target takes the place of the machine that the replica leaves), the cost falls
-// with every move that is carried out, and cannot come back: machines never pass regions to and fro.
+// Moves even out the replicas of the machines, and then handovers (handover.go) even out the
+// primaries. The cost measures how uneven they are: it is the sum, over the machines, of the
+// squares of the numbers of their replicas. NextMoves returns only moves that lower it. A move
+// does exactly what was planned: the target takes the place of the machine that the replica
+// leaves. So every move lowers the cost, which never rises again: machines never pass regions
+// to and fro.
 //
 // While a member does not know handovers, moves have to even out the primaries, too: the cost
 // then includes the squares of the numbers of primaries.

@@ -19,8 +19,8 @@ import (
 //	            the target takes its place in the same configuration: then the outcome of a move
 //	            is known before it begins.
 //
-// All regions of a group move together, so that they stay co-located. If one of a moving region's
-// machines fails in between, the move is over, and the configuration that is without the machine
+// All regions of a group move together, so that they stay co-located. If one of a moving
+// region's machines fails in between, the move is over. The configuration without that machine
 // leaves the region with as many replicas as it should have: see endBrokenMoves.
 
 // A Move is the move of a replica. It is never changed, only replaced.
@@ -229,9 +229,9 @@ func (c *Configuration) forgetDrained() {
 }
 
 // CheckDrain fails with ErrCannotDrain if replicas of m, which is being drained, have nowhere
-// to go; the error says what is missing. CheckDrain works on a copy of c: it carries out what
-// is left of a resize, which comes first, and then the moves of all machines that are being
-// drained, since each takes room from the next.
+// to go; the error says what is missing. In a copy of c, CheckDrain first carries out what is
+// left of a resize. Then it carries out the moves of all machines that are being drained, since
+// each move takes room from the next.
 func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 	if left := c.domains(); left < c.Replicas {
 		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region is to have %d replicas: start machines that are away, or add one, first",

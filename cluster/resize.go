@@ -74,8 +74,8 @@ func (c *Configuration) Resizing() (ids []region.ID) {
 
 // Resize returns the configuration after c whose regions are to have n replicas, or c if they
 // are to have n already. ResizeOn then adds or removes replicas. It fails with ErrCannotResize
-// if there is no place for the new replicas, or if these would take the last place to which
-// replicas of a machine that is being drained can move.
+// if there is no place for the new replicas. It also fails if these would take the last place
+// for replicas of a machine that is being drained.
 func (c *Configuration) Resize(n int) (*Configuration, error) {
 	switch {
 	case n < 1:

@@ -51,9 +51,9 @@ func (s Settings) Differences(now Settings) (differ []Difference) {
 
 // Suits fails with ErrSettings if a machine has other settings than c's instance; the error
 // names each setting with both values. It does not compare the zero Settings: earlier programs
-// do not state theirs. Nor does it compare the numbers of replicas: a machine may have read a
-// former number, and it uses the number in the configuration. Programs before version 4 of the
-// protocol compare them, but in their instances the number does not change.
+// do not state their settings. Nor does it compare the numbers of replicas: a machine may have
+// read a former number, and it uses the number in the configuration. Programs before version 4
+// of the protocol compare them, but in their instances the number does not change.
 func (c *Configuration) Suits(m rdma.MachineID, s Settings) error {
 	if s == (Settings{}) {
 		return nil

@@ -12,10 +12,11 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A departed replica was complete when a configuration gave it to another machine. This machine lives
-// on, so its memory cannot go at once: transactions of this machine may be reading it in place, and
-// machines that have not applied that configuration yet READ it, and WRITE block headers to it, as
-// they may. If their operations found nothing, they would take the connection for broken.
+// A departed replica was complete when a configuration gave it to another machine. This machine
+// lives on, so the replica's memory cannot go at once. Transactions of this machine may be
+// reading it in place. Machines that have not applied that configuration yet may READ it, and
+// WRITE block headers to it. If their operations found nothing, they would take the connection
+// for broken.
 //
 // So the memory stays mapped and registered until all members have left the earlier configurations,
 // and then until all operations have ended that may have begun before: two epochs later (see
@@ -176,9 +177,9 @@ const (
 	departedPollMax = 5 * time.Second
 )
 
-// awaitDeparted makes the CM end epochs until the memory of all departed replicas is freed. It asks
-// again, since its message may be lost, or come to a machine that is the CM no more, and an instance
-// that does nothing has no other reason to end epochs.
+// awaitDeparted makes the CM end epochs until the memory of all departed replicas is freed. It
+// asks again, since its message may be lost, or come to a machine that is no longer the CM. An
+// instance that does nothing has no other reason to end epochs.
 func (m *Member) awaitDeparted() {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()

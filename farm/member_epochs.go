@@ -12,9 +12,9 @@ import (
 )
 
 // Freed memory can be used for objects of another size once epochs have ended on all machines
-// (NSDI'14 section 3.5). When a machine is short of memory or has freed much, or replicas have moved
-// away from it, the CM ends one epoch after the other until no freed memory waits for the end of an epoch. After each, machines give the
-// storage of free blocks back to the system.
+// (NSDI'14 section 3.5). When a machine is short of memory or has freed much, or replicas have
+// moved away from it, the CM ends epochs until no freed memory waits for the end of one. After
+// each epoch, machines give the storage of free blocks back to the system.
 
 const (
 	// epochPatience is how long the attempt to end one epoch waits for transactions.

@@ -32,7 +32,8 @@ type Costs struct {
 	// Read is the cost of a READ of one line, its post and its completion, among several that are
 	// posted together.
 	Read time.Duration
-	// Wait is what a READ costs beyond that if it is waited for by itself, because what to read next depends on it.
+	// Wait is what a READ costs in addition to Read if it is waited for by itself, because what
+	// to read next depends on it.
 	Wait time.Duration
 	// Message is the cost of a short record to a sibling worker, which is rung with it, and of the
 	// reply.

@@ -149,9 +149,9 @@ func (s slot) entry(payload []byte, late bool) set.Entry {
 }
 
 // release returns the slot of an OpAlloc that did not commit. There is nothing to return if the
-// region has got a new primary, whose allocator does not know of the reservation, or if the connection
-// over which the slot was lent has ended, which ended the loan. This machine may not know the region:
-// the lender may have made it for this allocation.
+// region has got a new primary: its allocator does not know of the reservation. Nor is there if
+// the connection over which the slot was lent has ended: that ended the loan. This machine may
+// not know the region: the lender may have made it for this allocation.
 func (m *Machine) release(w *worker.Worker, e *set.Entry) {
 	s := slot{Slot: message.Slot{Ptr: e.Ptr, Config: e.Config}, lender: e.Lender, connection: e.Connection}
 	if !m.isCurrent(s) {

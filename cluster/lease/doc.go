@@ -34,13 +34,13 @@
 // still as a whole finds that leases have run out because it took no part: it exchanges messages
 // once more before it suspects anybody.
 //
-// Between hosts the messages are datagrams over UDP ([Line]), each with a code (SipHash-2-4 of
-// 128 bits) by a key that the receiver has handed out to the sender over a connection with TLS,
-// and with a number that counts once. Keys last for a life of the two machines. A thread of C
-// cannot use the connections themselves: Go has their keys, and a lost packet would hold up all
-// later messages. To machines that hand out no keys, Go sends notices, as the keeper over calls
-// does. Meanwhile leases last as long as with that keeper ([LengthCalls]), and the CM's
-// messages tell that to all others.
+// Between hosts the messages are datagrams over UDP ([Line]). Each has a code (SipHash-2-4 of
+// 128 bits), and a number that counts once. The key of the code is one that the receiver has
+// handed out to the sender over a connection with TLS. Keys last for a life of the two
+// machines. A thread of C cannot use the connections themselves: Go has their keys, and a lost
+// packet would hold up all later messages. To machines that hand out no keys, Go sends notices,
+// as the keeper over calls does. Meanwhile leases last as long as with that keeper
+// ([LengthCalls]), and the CM's messages tell that to all others.
 //
 // The rules are in core.go, without clock, goroutines and messages. A [Keeper]
 // drives them: one over the calls of package rdma/call, for the simulator and for

@@ -227,8 +227,8 @@ func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err
 }
 
 // lost is called when the lease of a machine has run out. It asks the machine for its key and
-// address again, since those that are known may be out of date. If the machine answers, only
-// the datagrams do not get through, which is then logged.
+// address again, since those that are known may be out of date. If the machine answers, it is
+// only the datagrams that do not get through, and checkHeard logs that.
 func (k *hosts) lost(m rdma.MachineID) {
 	k.peers.Lock()
 	p := k.peers.members[m]

@@ -30,8 +30,8 @@ type Keeper interface {
 	// called once at most.
 	Remind(due func())
 
-	// Outstanding returns how long leases may still last that this machine has granted to machines
-	// with which it does not exchange leases any more.
+	// Outstanding returns how long the leases may still last that this machine has granted to
+	// former peers, with which it does not exchange leases any more.
 	Outstanding() time.Duration
 
 	// Leases returns the state of each lease granted, for display.

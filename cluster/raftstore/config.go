@@ -22,17 +22,19 @@ const (
 type Config struct {
 	// Folder is where Create has made this machine's part of the store.
 	Folder string
-	// Listener accepts the connections of the other machines, and of clients. The Store closes it. Connections that are
-	// secured already, such as those of a port that several protocols share, stay as they are, but
-	// whoever is at the other end must have shown a certificate that was verified.
+	// Listener accepts the connections of the other machines, and of clients. The Store closes
+	// it. Connections that are secured already, such as those of a port that several protocols
+	// share, stay as they are. But the other side must have shown a certificate that was
+	// verified.
 	Listener net.Listener
-	// Dial connects to the address of another machine, as Founding.Machines has it. It must end when ctx
-	// is done. A connection that is secured already stays as it is, as an accepted one does.
+	// Dial connects to the address of another machine, as Founding.Machines has it. It must end
+	// when ctx is done. A connection that is secured already stays as it is, like an accepted
+	// one.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// TLS secures connections. It has the machine's certificate, and in RootCAs and ClientCAs the
-	// authorities that certify the others'. With nil, connections travel in the clear, and whoever
-	// reaches the listener can replace the configuration. It is copied; NextProtos, if a port is shared,
-	// names this protocol alone.
+	// TLS secures connections. It has the machine's certificate, and in RootCAs and ClientCAs
+	// the authorities that certify the others'. With nil, connections travel in the clear, and
+	// anybody who reaches the listener can replace the configuration. The Store copies TLS;
+	// NextProtos, if a port is shared, names this protocol alone.
 	TLS *tls.Config
 	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m of the store. With
 	// nil, the owner of any certificate of the authorities may act as any.

@@ -40,13 +40,13 @@
 // # Clients
 //
 // A machine that is not one of the store's has a Client, which is a cluster.Store, too. It asks
-// one of the machines, which carries out the call as if it were its own, and asks another one
-// as well if the answer does not come within 100 ms; the first answer counts. That is safe: see
-// Client.ask. A Client promises what a Store promises, with one exception: if the answer to a
-// swap was lost, and others have changed the configuration more than once before a copy of it
-// was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows. A
-// Client learns of other founders when its owner asks for them (Founders), or knows them
-// (Learn).
+// one of the machines, which carries out the call as if it were its own. If the answer does not
+// come within 100 ms, the Client asks another machine as well; the first answer counts. That is
+// safe: see Client.ask. A Client promises what a Store promises, with one exception: if the
+// answer to a swap was lost, and others have changed the configuration more than once before a
+// copy of it was carried out, the error matches cluster.ErrUnreachable, and says that nobody
+// knows. A Client learns of other founders when its owner asks for them (Founders), or knows
+// them (Learn).
 //
 // # Connections
 //
@@ -118,12 +118,12 @@
 //
 // # Concurrency and cost
 //
-// One goroutine owns the state machine, the log and all requests. Each other machine has one that
-// connects and sends, and one for its answers; each accepted connection has one. A Client has one for each machine that
-// it asks, while it asks. A
-// leader sends a heartbeat of a few bytes to each machine five times a second, three times in five seconds when
-// nothing has happened for two seconds (calm.go), and no timer rings more often while nothing is to be done. A machine that
-// cannot be reached is dialled four times a second.
+// One goroutine owns the state machine, the log and all requests. Each other machine has one
+// that connects and sends, and one for its answers; each accepted connection has one. A Client
+// has one for each machine that it asks, while it asks. A leader sends a heartbeat of a few
+// bytes to each machine five times a second, or three times in five seconds when nothing has
+// happened for two seconds (calm.go). No timer rings more often while nothing is to be done. A
+// machine that cannot be reached is dialled four times a second.
 //
 // A configuration may have up to 4 MiB. The log is compacted when it is longer than 1 MiB and four
 // configurations.

@@ -26,7 +26,8 @@ var (
 	// configuration that it keeps, or it has met a machine that follows the other. With an
 	// empty folder, it can join the other side.
 	ErrSplit = errors.New("cluster: two machines were refounded, and each has kept a configuration of its own")
-	// ErrNotLost means that the majority of before has come back before the machine that was refounded has begun.
+	// ErrNotLost means that the former majority has come back before the machine that was
+	// refounded has begun.
 	ErrNotLost = errors.New("cluster: the machines that were given up as lost are back, and have a majority")
 	// ErrClosed means that the store has been closed.
 	ErrClosed = errors.New("cluster: the configuration store is closed")

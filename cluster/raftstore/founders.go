@@ -32,7 +32,8 @@ type Founders struct {
 	Version uint64
 	// Machines are the founders, with their addresses.
 	Machines map[rdma.MachineID]string
-	// Gone are those of Machines that somebody has forgotten, and that are to be replaced; ascending.
+	// Gone are the machines among Machines that somebody has forgotten, and that are to be
+	// replaced; ascending.
 	Gone []rdma.MachineID `json:",omitempty"`
 	// Next is to become a founder; nil if no machine is.
 	Next *Successor `json:",omitempty"`
@@ -44,8 +45,8 @@ type Founders struct {
 	// Wanted is how many founders there should be, if it is more than there are: see Want, and Refounding. Replace gives
 	// votes to machines until there are as many. It never falls.
 	Wanted int `json:",omitempty"`
-	// Left are those of Removed that a Refounding left behind, with their addresses: they are asked whether they
-	// keep another configuration.
+	// Left are the machines among Removed that a Refounding left behind, with their addresses:
+	// they are asked whether they keep another configuration.
 	Left map[rdma.MachineID]string `json:",omitempty"`
 	// Line is that of the configuration: see Refounding.
 	Line cluster.Line `json:",omitempty"`

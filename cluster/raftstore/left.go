@@ -28,10 +28,10 @@ import (
 // So a machine that asks says what it keeps: a former founder learns from the question that it
 // was removed, and who keeps the configuration now.
 
-// The upper 16 bits of Founders.Version count the Refoundings, and the next 24 are random, so
-// that the versions of two machines that were both refounded differ, and both know which one
-// goes on. Changes of the founders count in the rest. Their lines say whether founders follow
-// from others.
+// The upper 16 bits of Founders.Version count the Refoundings, and the next 24 are random. So
+// the versions of two machines that were both refounded differ, and both machines know which of
+// them goes on. Changes of the founders count in the remaining bits. Their lines say whether
+// founders follow from others.
 const (
 	generationShift = 48
 	refoundingShift = 24
@@ -215,7 +215,7 @@ func (s *Store) askWhether(ctx context.Context, m rdma.MachineID, address string
 	switch {
 	case r.err == nil && json.Unmarshal(r.result.content, &other.standing) == nil && len(other.Machines) > 0:
 		return other
-	case other.keeps: // and does not know the question: a machine of before with an earlier program
+	case other.keeps: // and does not know the question: a former founder with an earlier program
 		other.standing = standing{Founders{Machines: s.founding.Machines}, true}
 		return other
 	}

@@ -264,8 +264,9 @@ var (
 	errAnother = errors.New("another machine has its address now")
 )
 
-// isAbsence reports whether a connection has failed as it does when nobody is there. Other failures, such as a name
-// that is not found, or no network, say more of this machine than of the other.
+// isAbsence reports whether a connection has failed as it fails if nobody is there. Other
+// failures, such as a name that is not found, or no network, say more of this machine than of
+// the other.
 func isAbsence(reason error) bool {
 	if name := new(net.DNSError); errors.As(reason, &name) {
 		return false // also if it says that the time is up

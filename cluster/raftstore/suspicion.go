@@ -33,8 +33,8 @@ func (s *Store) Suspect(m rdma.MachineID) {
 // suspect makes this machine stand for election at its turn, if machine m is the leader.
 //
 // It stands only if a majority answers. A machine that is cut off suspects the leader, too. An
-// election that it cannot win would give it a higher term than the others have, and the leader
-// of the others would have to give up when the machine is back.
+// election that it cannot win would give it a higher term than the others have. When the
+// machine is back, their leader would have to give up.
 func (r *replica) suspect(m rdma.MachineID) {
 	s := r.store
 	leader := raftID(m)

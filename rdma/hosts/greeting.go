@@ -21,7 +21,7 @@ const (
 	replyBytes = 16
 )
 
-// A Protocol is what a provider's connections begin with.
+// A Protocol tells the connections of a provider from others: they begin with it.
 type Protocol struct {
 	Magic  uint32
 	Format byte

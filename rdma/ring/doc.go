@@ -18,13 +18,13 @@
 //
 // # When a record counts as written
 //
-// The seal of the frame at position p is a function of p and of a random number of the ring (the
-// nonce). It says that everything before p is complete. The frame's state says whether a record
-// follows, and the record's length. To append, the sender writes one contiguous piece: the frame at
-// the tail again, now with the length, then the payload, then a new frame that nothing follows. The
-// last word of that piece is the new seal, and RDMA writes the last word last, so a receiver that
-// finds the new seal finds the whole record, and never one that is only half written. A piece that
-// reaches the end of the data is written in two parts, in order.
+// The seal of the frame at position p is a function of p and of a random number of the ring
+// (the nonce). It says that everything before p is complete. The frame's state says whether a
+// record follows, and the record's length. To append, the sender writes one contiguous piece:
+// the frame at the tail again, now with the length, then the payload, then a new frame that
+// nothing follows. The last word of that piece is the new seal, and RDMA writes the last word
+// last. So a receiver that finds the new seal finds the whole record, never one that is half
+// written. A piece that reaches the end of the data is written in two parts, in order.
 //
 // Space need not be cleared between laps: a seal of an earlier lap, or payload bytes that look like
 // a seal, differ from the seal that the receiver waits for. The receiver waits at a frame whose seal

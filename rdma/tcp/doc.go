@@ -30,13 +30,14 @@
 // # Connections
 //
 // The first operation on a machine begins to connect, in the background; operations posted
-// meanwhile wait for the connection or fail with it. A greeting names the cluster, both machines,
-// the worker, the life of the sender, which is the time of its Join, and the number of the connection
-// in that life. A machine refuses greetings of an older life than it has heard of, or of an older
-// connection. An agent replaces the former agent of the same worker, and all agents of former lives of
-// that machine, and waits for their last copies before it begins. So no operation of a former
-// connection or life takes effect after one of a newer. A new life at another address is refused while
-// the life before is connected: somebody has started a second process as the same machine.
+// meanwhile wait for the connection or fail with it. A greeting names the cluster, both
+// machines, the worker, the life of the sender (the time of its Join), and the number of the
+// connection in that life. A machine refuses greetings of an older life than it has heard of,
+// or of an older connection. An agent replaces the former agent of the same worker, and all
+// agents of former lives of that machine, and waits for their last copies before it begins. So
+// no operation of a former connection or life takes effect after one of a newer. A new life at
+// another address is refused while the life before is connected: somebody has started a second
+// process as the same machine.
 //
 // A connection ends when either side closes it, or when the other host has not acknowledged bytes, or
 // has had no room for them, for silenceMax. It also ends when the agent owes an answer and has been

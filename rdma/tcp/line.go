@@ -81,8 +81,8 @@ func openLine(nic *NIC, at *net.TCPAddr) (*Line, error) {
 	return line, nil
 }
 
-// divide makes the kernel give datagrams that begin with LineMagic to the second socket of the port, and
-// all others to the first, also those that are too short to tell.
+// divide makes the kernel give datagrams that begin with LineMagic to the second socket of the
+// port. All others go to the first socket, also those that are too short to tell.
 func divide(fd int) error {
 	head, tail := binary.BigEndian.Uint32([]byte(LineMagic)), binary.BigEndian.Uint32([]byte(LineMagic[4:]))
 	program := []unix.SockFilter{

@@ -90,8 +90,9 @@ func (nic *NIC) refuses(stream net.Conn, g greeting) hosts.Refusal {
 	return hosts.Accepted
 }
 
-// admit makes the agent of a connection, after the card has stopped carrying out anything for the agents that it replaces: those
-// of the same worker, and of former lives of the machine.
+// admit makes the agent of a connection. Before that, the card must have stopped carrying out
+// operations for the agents that it replaces: those of the same worker, and of former lives of
+// the machine.
 func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, hosts.Refusal) {
 	id := hosts.AgentID{From: g.From, Worker: int(g.Worker)}
 	nic.mu.Lock()

@@ -57,7 +57,7 @@
 // reader sees the same bytes in both, and both are saved when the power fails, if the computer
 // has a battery, as FaRM presumes (SOSP'15, section 2.1). PCIe lets no READ overtake a WRITE of
 // the same card. So when the last WRITE of a batch that somebody waits for has no READ after
-// it, the queue posts one, of 8 bytes, and WRITEs are reported done only when a READ after them
+// it, the queue posts a READ of 8 bytes. WRITEs are reported done only when a READ after them
 // is done. One such READ settles all WRITEs of a batch.
 //
 // WRITEs land in rising order, and their last word last, because memory is never registered

@@ -113,7 +113,7 @@ type receives struct {
 	used   uint64 // how many rings have come in all
 }
 
-// batch is how many entries are missing before they are posted: a fourth, so that three fourths are always there.
+// isLow reports whether so many entries are missing that missing would return some.
 func (r *receives) batch() int { return max(1, r.depth/4) }
 
 // use notes that so many rings have come.

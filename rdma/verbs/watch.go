@@ -12,8 +12,9 @@ const (
 	glanceTime = 100 * time.Microsecond
 )
 
-// watch takes the completions that the worker does not poll for, rings the bell, and keeps the
-// card supplied with receives and with requests that wait for room, until the queue is closed.
+// watch takes the completions that the worker does not poll for, and rings the bell, until the
+// queue is closed. It also supplies the card with receives, and with requests that wait for
+// room.
 //
 // An event for each completion would cost an interrupt and a wake-up of this goroutine. So
 // watch asks for an event only when no completion has come for a while. Then it looks once

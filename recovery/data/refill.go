@@ -1,8 +1,8 @@
 // Package data brings replicas up to date after a reconfiguration, at a pace that does not slow
-// down transactions: a Refill copies to a backup what it lacks from the primary (SOSP'15 section
-// 5.4), and Scan rebuilds the free lists of a region that this machine has become the primary of
-// (section 5.5). Both begin when all regions are active, and end early when the next configuration
-// begins.
+// down transactions: a Refill copies from the primary what a backup lacks (SOSP'15 section
+// 5.4), and Scan rebuilds the free lists of regions whose primary this machine has become
+// (section 5.5). Both begin when all regions are active, and end early when the next
+// configuration begins.
 package data
 
 import (

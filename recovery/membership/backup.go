@@ -113,9 +113,10 @@ func (m *Machine) seesCMWork(c *cluster.Configuration) bool {
 }
 
 // dropSuspicion drops this machine's suspicion of the CM of c if the CM works. Then only the
-// connection between the two has broken, and this machine asks the CM for another configuration, in
-// which they connect again. Without this, a machine that has lost a connection for a moment would
-// ask the backup CMs, which refuse because they know that the CM works, and then evict the CM itself.
+// connection between the two has broken, and this machine asks the CM for another
+// configuration, in which they connect again. Without this, a machine that has lost a
+// connection for a moment would ask the backup CMs. These refuse, because they know that the CM
+// works; then the machine would evict the CM itself.
 func (m *Machine) dropSuspicion(c *cluster.Configuration) bool {
 	if m.cfg.NIC.Gone(c.CM) || !m.seesCMWork(c) {
 		return false

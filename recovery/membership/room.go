@@ -62,8 +62,8 @@ func (r roomRequest) changes(c *cluster.Configuration) bool {
 	return recovery.IsMember(c, r.from) && now.Capacity != r.Capacity
 }
 
-// refusesLocked returns the error for a request that only a member may make of the CM, if this
-// machine is not the CM or the peer is no member, and nil otherwise.
+// refusesLocked returns the error for a request that only a member may make of the CM: this
+// machine is not the CM, or the peer is no member. It returns nil if neither is so.
 func (m *Machine) refusesLocked(from call.Peer) error {
 	c := m.mu.current
 	switch {

@@ -149,9 +149,10 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	}).Member.Machine
 }
 
-// considerRestart ends this life if the instance can go on only when this machine restarts together
-// with others. That is so if the running machines are no majority of c, but are one together with
-// machines that have been restarted, or that were admitted by a CM that died before it told them.
+// considerRestart ends this life if the instance can go on only when this machine restarts
+// together with others. That is so if the running machines are no majority of c, but would be
+// one together with certain others: machines that have been restarted, or that a CM admitted
+// and died before it told them.
 func (m *Machine) considerRestart(c *cluster.Configuration) {
 	lives := m.askLives(c)
 	running, meeting := 1, 0

@@ -25,11 +25,11 @@ import (
 //
 //	| number 64 | greeting |
 //
-// A greeting is valid until its machine makes the next one for the same member. Calls may arrive
-// late or twice, so a machine numbers the exchanges that it begins, in ascending order through its
-// life, and the other side ignores greetings with a lower number than it has seen from the same life.
-// Greetings are encoded in the protocol version that the two machines speak, which both know from
-// the configuration.
+// A greeting is valid until its machine makes the next one for the same member. Calls may
+// arrive late or twice. So a machine numbers the exchanges that it begins, in ascending order
+// through its life. The other side ignores a greeting with a lower number than it has seen from
+// the same life. Greetings are encoded in the protocol version that the two machines speak,
+// which both know from the configuration.
 const (
 	connectHeaderBytes = 16
 	connectReplyBytes  = 8

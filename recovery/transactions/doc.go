@@ -49,8 +49,8 @@
 // memory is back. Votes are monotonic in evidence, so this cannot contradict what an earlier
 // recovery has carried out, which decided only where all regions were available.
 //
-// A machine that has truncated a transaction knows that it has: each log has a ledger in its memory,
-// which stays until no transaction of an earlier configuration is left anywhere (step 8, which the
-// paper does not have, since there memory is not lost in a power failure). So an unknown vote means
-// that the record never came.
+// A machine that has truncated a transaction knows that it has: each log has a ledger in its
+// memory. The ledger stays until no transaction of an earlier configuration is left anywhere.
+// (That is step 8. The paper does not have it, since its memory is not lost in a power
+// failure.) So an unknown vote means that the record never came.
 package transactions

@@ -19,8 +19,8 @@ import (
 // guards it.
 //
 // The records stay in the log until they are truncated. They are the only copy of a transaction
-// that has not been applied, so the log's head, which is in NVRAM, passes a record only after the
-// transaction has been truncated.
+// that has not been applied. So the log's head, which is in NVRAM, passes a record only after
+// the transaction has been truncated.
 type Log struct {
 	r      *Replicas
 	from   rdma.MachineID

@@ -6,10 +6,11 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Ledger records which transactions of a log's writer have been truncated, for as long as the log
-// exists. Once their records are freed, only the ledger shows that. A region that cannot tell
-// "truncated" from "never came" would vote to abort a transaction that has been reported committed,
-// for instance after a power failure that destroyed the memory of the region's other replicas.
+// A Ledger records which transactions of a log's writer have been truncated, for as long as the
+// log exists. Once their records are freed, only the ledger shows that. A region that cannot
+// tell "truncated" from "never came" would vote to abort a transaction that has been reported
+// committed. That can happen after a power failure that destroyed the memory of the region's
+// other replicas.
 //
 // The ledger is the last page of the log's memory. Every change is a store of one word, so that the
 // ledger is valid at every moment:

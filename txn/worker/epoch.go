@@ -104,10 +104,10 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 //	                       P read, cached        P found in the cache
 //	                                             and used
 //
-// A pointer P that was read in one epoch may be in a cache until the end of the next epoch, and a
-// reader that found it there may use it until the end of the epoch after that. This is why Advance
-// counts two of these epochs as one. Machines are at most one epoch apart: no machine enters an
-// epoch before all have left the epoch before the last.
+// A pointer P that was read in one epoch may be in a cache until the end of the next epoch. A
+// reader that found it in the cache may use it until the end of the epoch after that. This is
+// why Advance counts two of these epochs as one. Machines are at most one epoch apart: no
+// machine enters an epoch before all have left the epoch before the last.
 func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, advance func(epoch uint64) error) (bool, error) {
 	latest := uint64(0)
 	for _, machine := range machines {

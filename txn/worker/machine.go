@@ -276,9 +276,9 @@ func (m *Machine) closeQueues() (err error) {
 	return err
 }
 
-// Quiesce waits, for at most patience, until every commit that began here before the call has ended
-// and is truncated, and so is applied at all replicas, and until the slots and annexes
-// returned to other machines have arrived there.
+// Quiesce waits, for at most patience, until every commit that began here before the call has
+// ended and is truncated, and so is applied at all replicas. It also waits until the slots and
+// annexes that were returned to other machines have arrived at those.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {
 		b := wait.Backoff{Lease: &w.m.Lease, Patience: patience}
