@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 )
 
-// An addressBook takes the addresses of a cluster's machines from configurations: from those that
-// it loads, as the Store of its machine, and from those that the machine applies. It is safe for
+// An addressBook takes the addresses of a cluster's machines from the configurations that it
+// loads, as the Store of its machine, and from those that the machine applies. It is safe for
 // concurrent use.
 type addressBook struct {
 	cluster.Store

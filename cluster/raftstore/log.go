@@ -108,8 +108,8 @@ func openLog(path string) (*logFile, error) {
 		err = l.file.Truncate(int64(end))
 	}
 	if err == nil {
-		// The process before may have been killed between a write and its sync: what has been read is
-		// told to others, as if it were durable.
+		// The previous process may have been killed between a write and its sync: what has been
+		// read is told to others, as if it were durable.
 		err = errors.Join(l.file.Sync(), syncFolder(filepath.Dir(path)))
 	}
 	if err != nil {

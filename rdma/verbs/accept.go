@@ -90,9 +90,9 @@ func (nic *NIC) refuses(stream net.Conn, g greeting) hosts.Refusal {
 	return hosts.Accepted
 }
 
-// admit makes the agent of a connection. Before that, the card must have stopped carrying out
-// operations for the agents that it replaces: those of the same worker, and of former lives of
-// the machine.
+// admit makes the agent of a connection. First it stops the agents that this one replaces,
+// those of the same worker and of former lives of the machine: the card carries out nothing
+// more for them.
 func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, hosts.Refusal) {
 	id := hosts.AgentID{From: g.From, Worker: int(g.Worker)}
 	nic.mu.Lock()

@@ -443,7 +443,8 @@ func (m *Machine) apartFrom(c *cluster.Configuration) []rdma.MachineID {
 	return m.unreached(others)
 }
 
-// admits returns an error if a machine may not join because of the machines that it does not reach.
+// admits returns an error if the joiner may not join, because of the machines in far, which it
+// does not reach, or because it is still excluded.
 func (m *Machine) admits(c *cluster.Configuration, joiner rdma.MachineID, far []rdma.MachineID) error {
 	far = slices.DeleteFunc(slices.Clone(far), func(x rdma.MachineID) bool { _, in := c.Member(x); return !in })
 	if len(far) > 0 {

@@ -218,8 +218,8 @@ func (m *Machine) wakeLocked() {
 	}
 }
 
-// waitFor calls f with mu held, again and again, until it returns true, but for at most d. It returns
-// f's last result, or false if the Machine was closed.
+// waitFor calls f with mu held, again and again, until f returns true, for at most d. It
+// returns f's last result, or false if the Machine was closed.
 func (m *Machine) waitFor(d time.Duration, f func() bool) bool {
 	deadline := m.cfg.Clock.Now().Add(d)
 	e := m.cfg.Clock.NewEvent()

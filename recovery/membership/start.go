@@ -159,8 +159,8 @@ func (m *Machine) foundInstance() error {
 	return m.launch(nil, c, cluster.Remapped{})
 }
 
-// founders asks the founders, and returns those that have answered and those that are missing. All
-// founders but the first wait for the first one's configuration.
+// founders asks the founders, and returns those that have answered and those that are missing.
+// All founders except the first wait for the configuration that the first makes.
 func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	all := m.cfg.Founders
 	if len(all) == 0 {
