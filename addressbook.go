@@ -14,12 +14,12 @@ import (
 // concurrent use.
 type addressBook struct {
 	cluster.Store
-	applied   func(c *cluster.Configuration) // is told of the configurations that the machine applies; may be nil
-	suspected func(m rdma.MachineID)         // is told of the machines that the machine suspects; may be nil
+	applied   func(c *cluster.Configuration) // gets the configurations that the machine applies; may be nil
+	suspected func(m rdma.MachineID)         // gets the machines that the machine suspects; may be nil
 	mu        struct {
 		lockrank.Mutex[lockrank.Leaf]
 		addresses map[rdma.MachineID]string
-		revision  uint64 // of the newest configuration seen
+		revision  uint64 // the revision of the newest configuration seen
 	}
 }
 

@@ -52,7 +52,7 @@ func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func
 func firstToEnd(leaf *x509.Certificate, c *tls.Config, now time.Time) *x509.Certificate {
 	between := x509.NewCertPool()
 	for _, der := range c.Certificates[0].Certificate[1:] {
-		if authority, err := x509.ParseCertificate(der); err == nil { // otherwise the others do not use it either
+		if authority, err := x509.ParseCertificate(der); err == nil { // the others do not use one that cannot be parsed, either
 			between.AddCert(authority)
 		}
 	}

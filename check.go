@@ -15,7 +15,7 @@ import (
 // A Report holds the results of Check.
 type Report struct {
 	Machines int
-	Objects  int // in use
+	Objects  int // how many are in use
 	// Dropped is how many further objects belong to dropped tables and indexes that are still being
 	// freed.
 	Dropped  int

@@ -65,7 +65,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	err = db.start(ctx)
 	if in.uncheckedError() != nil {
 		err = db.checkTrusted(ctx, err)
-	} else if !db.hasOtherProcesses() { // so no transaction runs, and a conflict means torn memory
+	} else if !db.hasOtherProcesses() { // then no transaction runs, and a conflict means torn memory
 		err = tornBy(err)
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (db *DB) start(ctx context.Context) error {
 		engines = append(engines, wire.OverSQL(e))
 	}
 	db.watchLives()
-	if !db.hasOtherProcesses() { // otherwise other processes may be changing rows
+	if !db.hasOtherProcesses() { // if there are other processes, they may be changing rows
 		if _, err := db.engines[0].Recount(ctx); err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func (db *DB) close() error {
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}
-	if db.wire != nil && !db.hasOtherProcesses() { // otherwise other processes go on counting rows
+	if db.wire != nil && !db.hasOtherProcesses() { // if there are other processes, they go on counting rows
 		errs = append(errs, db.engines[0].Counted(ctx))
 	}
 	for _, c := range db.catalogs {

@@ -178,7 +178,7 @@ func (s *ownStore) rivalAt(now time.Time) string {
 // reportRival returns a function that logs that another machine keeps a configuration of its
 // own, too. One goroutine calls it.
 func (s *ownStore) reportRival(now func() time.Time) func(reason error) {
-	said := make(map[string]time.Time) // of each machine, and what becomes of it
+	said := make(map[string]time.Time) // when each reason was last logged
 	return func(reason error) {
 		s.rival.Store(&sighting{reason.Error(), now()})
 		if last, ok := said[reason.Error()]; ok && now().Sub(last) < rivalPeriod {
@@ -243,7 +243,7 @@ func (s *ownStore) note(f raftstore.Founders) error {
 	}
 	s.know(f)
 	if known == nil {
-		return nil // no news
+		return nil // the machine's first founders are no news
 	}
 	s.cfg.Logger.Info("machines that keep the configuration", "machines", slices.Sorted(maps.Keys(f.Machines)), "gone", f.Gone)
 	return nil
@@ -287,7 +287,7 @@ func (s *ownStore) heed(f raftstore.Founders) error {
 	// The founders that this machine's part knows may all have been replaced, too: they cannot
 	// tell the part.
 	if err := s.note(f); err != nil {
-		return err // it keeps its part: they may be of another line
+		return err // this machine keeps its part: f may be of another line
 	}
 	return s.retire()
 }

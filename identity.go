@@ -45,7 +45,7 @@ func (c Config) hasIdentity() bool {
 		return false
 	}
 	id, err := join.Load(c.peerFolder())
-	return err != nil || id != nil // what cannot be read is reported when it is opened
+	return err != nil || id != nil // opening the identity reports an error
 }
 
 // identify completes the settings of a machine of a cluster that keeps the configuration itself. It

@@ -17,6 +17,6 @@ func (db *DB) watchLives() {
 	for i, m := range db.instance.members {
 		livesChanged := db.catalogs[i].LivesChanged
 		db.instance.reconfigured[m.ID()].f.Store(&livesChanged)
-		livesChanged() // for changes since the catalog was opened
+		livesChanged() // called once for changes since the catalog was opened
 	}
 }

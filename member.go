@@ -33,7 +33,7 @@ type ownMachine struct {
 	nic    rdma.NIC
 	watch  func() // ends the watch of the certificate; nil before it begins
 	store  *addressBook
-	door   net.Listener // of the NIC; nil if it makes its own
+	door   net.Listener // accepts the NIC's connections; nil if the NIC has a listener of its own
 	// saves is the folder into which close saves the memory; if it is empty, close saves nothing.
 	saves string
 	log   *slog.Logger
@@ -148,7 +148,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	if err := o.begin(); err != nil {
 		return err
 	}
-	if cfg.identity != nil { // it waits for other machines, so after Config.Opening
+	if cfg.identity != nil { // after Config.Opening, because openOwnStore waits for other machines
 		store, err := cfg.openOwnStore(ctx, o)
 		if err != nil {
 			return err

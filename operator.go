@@ -108,7 +108,7 @@ func (o *Operator) Status() Status {
 		s := statusOf(local.Status())
 		s.Source, s.Process = StatusOfProcess, os.Getpid()
 		for i := range s.Machines {
-			s.Machines[i].FailureDomain = 0 // not shown: each machine has a domain of its own
+			s.Machines[i].FailureDomain = 0 // not shown, because each machine has a domain of its own
 		}
 		return s
 	}

@@ -35,7 +35,7 @@ type ownStore struct {
 	ctx     context.Context // ends with the store
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	applied atomic.Pointer[cluster.Configuration] // by this machine; nil until there is one
+	applied atomic.Pointer[cluster.Configuration] // the configuration that this machine applied last; nil until there is one
 	known   atomic.Pointer[raftstore.Founders]    // the newest that this machine knows
 	alone   bool                                  // tend has said that nobody can take the place of a founder
 	// isRefused is set while the store refuses to have more founders, and tend has said so.
@@ -43,11 +43,11 @@ type ownStore struct {
 	// hasFailed is set once tend has said that this machine's part has ended. isSplit is set
 	// once tend has said that another machine was refounded than the one that this one follows.
 	hasFailed, isSplit bool
-	rival              atomic.Pointer[sighting] // the last
+	rival              atomic.Pointer[sighting] // the last sighting of a rival
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		part   *raftstore.Store  // of this machine; nil if it has none
+		part   *raftstore.Store  // the part of this machine; nil if it has none
 		client *raftstore.Client // nil if calls go to the part
 	}
 }
@@ -112,7 +112,7 @@ func (s *ownStore) Load() (*cluster.Configuration, error) {
 // been carried out.
 func (s *ownStore) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	err := s.asked().CompareAndSwap(old, next)
-	if err == nil { // also new regions, of which no configuration with another number tells
+	if err == nil { // also for new regions, which do not change the configuration's number
 		s.cfg.Logger.Info("configuration changed", "configuration", next.ID, "revision", next.Revision)
 	}
 	if !errors.Is(err, raftstore.ErrRemoved) {

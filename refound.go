@@ -45,7 +45,7 @@ type Refounding struct {
 	Newer string
 
 	store *raftstore.Refounding
-	lost  []rdma.MachineID // as the operator says
+	lost  []rdma.MachineID // machines that the operator says are lost
 	next  *cluster.Configuration
 	reach raftstore.Config
 }
@@ -54,7 +54,7 @@ type Refounding struct {
 type LostFounder struct {
 	Machine int
 	Address string
-	Reason  error // why it is taken for absent
+	Reason  error // why the machine is taken for absent
 }
 
 // Reasons why a machine is not made the only one that keeps the configuration.
@@ -94,7 +94,7 @@ func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) 
 		return nil, withPrefix("", err)
 	}
 	var known raftstore.Founders
-	_ = json.Unmarshal(id.Current, &known) // nobody has told it yet
+	_ = json.Unmarshal(id.Current, &known) // fails if nobody has told the machine any founders yet
 	store, err := raftstore.BeginRefounding(join.StoreFolder(c.peerFolder()), known)
 	if errors.Is(err, raftstore.ErrNotCreated) && !id.IsFounder() && !id.IsSuccessor {
 		if known.Machines == nil {
@@ -144,7 +144,7 @@ func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
 		gone = append(gone, rdma.MachineID(m))
 	}
 	c = c.Clone()
-	c.Line = f.Line // which an earlier program may have dropped
+	c.Line = f.Line // an earlier program may have dropped the line
 	next, report, err := c.Refounded(gone, rdma.MachineID(r.Machine), clock.System{}.Uint64())
 	if err != nil {
 		return err

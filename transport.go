@@ -93,7 +93,7 @@ var _ lease.Line = (*tcp.Line)(nil)
 // A network is a machine's connection with the others of its cluster.
 type network struct {
 	nic     rdma.NIC
-	address string // for the configuration: the transport, a colon, and where the machine is
+	address string // the address in the configuration: the transport, a colon, and where the machine is
 	leases  func(e *call.Endpoint, cfg lease.Config) (lease.Keeper, error)
 }
 
@@ -164,7 +164,7 @@ func (c Config) networkID() [16]byte {
 
 // An RDMA says which card a machine uses. The zero value is the first device, its first port, and a GID that the program chooses.
 type RDMA struct {
-	Device string // as ibv_devices lists it
+	Device string // the name that ibv_devices lists
 	Port   int    // from 1
 	GID    string // the index of the GID in decimal
 }

@@ -114,8 +114,8 @@ func (c *Configuration) Urgency() Urgency {
 // A planner plans moves of groups. Its counts include those of the moves that it has applied.
 type planner struct {
 	c               *Configuration
-	groups          [][]int                // those that may move
-	together        [][]int                // those that may be handed over
+	groups          [][]int                // the groups that may move
+	together        [][]int                // the groups that may be handed over
 	load, primaries map[rdma.MachineID]int // once the moves have ended
 	occupied        map[rdma.MachineID]int // all replicas while the moves go on: none has left
 	targets         []rdma.MachineID

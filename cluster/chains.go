@@ -16,7 +16,7 @@ import (
 // primaries afterwards.
 type chains struct {
 	pl    *planner
-	sizes []int                  // of the groups, in order
+	sizes []int                  // the sizes of the groups, in order
 	links map[link][]int         // the groups, by their first regions; some have another primary by now
 	given map[int]rdma.MachineID // the primaries of groups that are handed over, by their first regions
 }

@@ -73,7 +73,7 @@ func (c *Configuration) StartMoves(moves []GroupMove) (*Configuration, Remapped)
 func (c *Configuration) EndMoves() (*Configuration, Remapped) {
 	var report Remapped
 	if !slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.Move != nil }) {
-		return nil, report // mostly
+		return nil, report // the usual case
 	}
 	var d *Configuration
 	for _, g := range c.groups() {

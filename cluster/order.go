@@ -91,7 +91,7 @@ func (c *Configuration) refusesGroup(o Order, group []int) error {
 // to without the given move, but not after it.
 func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bool) {
 	if len(c.Draining) == 0 {
-		return 0, false // mostly
+		return 0, false // the usual case
 	}
 	d := c.Clone()
 	newPlanner(d).carryOut(group, move)

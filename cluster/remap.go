@@ -207,7 +207,7 @@ func (c *Configuration) remap(before *Configuration) Remapped {
 	for _, g := range groups {
 		report.Promoted = append(report.Promoted, c.survive(g, before)...)
 	}
-	c.endBrokenMoves(before) // before refill, which counts replicas
+	c.endBrokenMoves(before) // must come before refill, which counts replicas
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		if was, _ := before.Placement(p.Region); was.IsAvailable() && !p.IsAvailable() {

@@ -13,18 +13,19 @@ import (
 )
 
 // The number of replicas changes while the instance runs. Replicas is the new number as soon as
-// Resize has noted it; what a region had before is its Placement.Had, until it is resized:
+// Resize has noted it. Until a region is resized, its Placement.Had is the number that it had
+// before:
 //
-//	growing    ResizeOn adds backups to a few groups at once, which are filled as any others. Had is
-//	           forgotten in the configuration after all of the group is filled, which mostly adds the
-//	           next backups. Until then the region needs no more than it had, so the new backup may
-//	           be refused, or fail, and nothing is missing. If its machine is back with what it has copied, it goes on.
-//	shrinking  ResizeOn takes backups from all groups, in one configuration: nothing is filled for
-//	           it, and each configuration interrupts commits. No primary leaves: to promote a backup
-//	           would recover its transactions for nothing.
+//	growing    ResizeOn adds backups to a few groups at once, which are filled like any others. When all of a
+//	           group is filled, the next configuration, which mostly adds the next backups, sets Had to 0.
+//	           Until then the region needs no more replicas than it had: the new backup may be refused,
+//	           or fail, and nothing is missing. If its machine comes back, it goes on with what it has copied.
+//	shrinking  ResizeOn takes backups from all groups in one configuration: nothing has to be filled, and
+//	           each configuration interrupts commits. No primary leaves: promoting a backup would
+//	           recover its transactions for nothing.
 //
-// Both wait until nothing moves or is filled, as moves do. Growing does not wait for regions that are unavailable: while
-// machines are away, further replicas are wanted most.
+// Both wait until nothing moves or is filled, as moves do. Growing does not wait for regions
+// that are unavailable: while machines are away, further replicas are wanted most.
 
 // ErrCannotResize means that regions cannot have the number of replicas that is asked for.
 var ErrCannotResize = errors.New("cluster: the number of replicas cannot change")
@@ -94,7 +95,7 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 		d.noteHad(g, c.Replicas)
 	}
 	d.endResize()
-	grows := func(p Placement) bool { return p.Had != 0 && p.Had < n } // also if fewer are asked for than just before
+	grows := func(p Placement) bool { return p.Had != 0 && p.Had < n } // even if fewer replicas are wanted than just before
 	if !slices.ContainsFunc(d.Regions, grows) {
 		return d, nil
 	}
@@ -184,7 +185,7 @@ func (c *Configuration) resizeAll() (short []int) {
 // there is nothing to do, something stands in the way (BeginsMoves, mayGrow), or no machine has
 // room (CheckResize).
 func (c *Configuration) ResizeOn() (*Configuration, Remapped) {
-	isWanted := c.CanResize() && len(c.Resizing()) > 0 // mostly not
+	isWanted := c.CanResize() && len(c.Resizing()) > 0 // mostly false
 	shrinks := c.BeginsMoves() || sabotage.ShrinkFilled.Skipped()
 	if !isWanted || !shrinks && !c.mayGrow() {
 		return nil, Remapped{}
@@ -304,7 +305,7 @@ func (c *Configuration) growAgain(m rdma.MachineID, holds []region.ID) (growing 
 // for whole groups, so that their regions stay alike.
 func (c *Configuration) endResize() (resized []region.ID) {
 	if len(c.Resizing()) == 0 {
-		return nil // mostly
+		return nil // the usual case
 	}
 	for _, g := range c.groups() {
 		isResizing := func(i int) bool { return c.Regions[i].Had != 0 }

@@ -29,7 +29,7 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 		}
 		machines[m.id] = m
 	}
-	for _, m := range members { // only after all have quiesced: a truncation at one frees annexes at others
+	for _, m := range members { // after all have quiesced, because a truncation at one machine frees annexes at others
 		if err := m.awaitNoAnnexes(m.clock); err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ const remindedLeases = 4
 // a reminded goroutine waits behind all of them, and a goroutine that a timer wakes does not:
 // so the timer takes over when reminders are late.
 type beats struct {
-	lockrank.Mutex[lockrank.Leaf] // not held by a beat: two may overlap, and neither waits for the other
+	lockrank.Mutex[lockrank.Leaf] // guards the fields, but is not held during a beat: two beats may overlap, and neither waits for the other
 	last                          time.Time
 	isReminded                    bool // last was a beat for a reminder
 }

@@ -28,8 +28,8 @@ import (
 type departed struct {
 	region  *region.Region
 	in      cluster.ID   // the configuration that has given it away
-	epoch   uint64       // of this machine when it was applied
-	isRead  bool         // it is registered under the region's key
+	epoch   uint64       // this machine's epoch when that configuration was applied
+	isRead  bool         // the replica is registered under the region's key
 	blocks  rdma.Key     // see Member.blocks; 0 if it is not registered any more
 	isNamed bool         // a later life would find it
 	release func() error // nil until an attempt was made to take its name
@@ -39,7 +39,7 @@ type departed struct {
 func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
-	_, isUnread := m.unread[id] // it was filled in a configuration that was never committed here
+	_, isUnread := m.unread[id] // then the replica was filled in a configuration that was never committed here
 	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], true, nil})
 	delete(m.regions, id)
 	delete(m.blocks, id)
@@ -71,7 +71,7 @@ func (m *Member) detachLocked(d *departed) error {
 	if d.release == nil {
 		d.release = release
 	}
-	d.isNamed = err != nil // then the next call tries once more
+	d.isNamed = err != nil // if it failed, the next call tries once more
 	return err
 }
 

@@ -48,7 +48,7 @@ func (m *Member) keeps(c *cluster.Configuration, id region.ID) (isOurs, goesOn b
 // Apply implements membership.Host.
 func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
 	m := h.member()
-	m.leadLife() // before anything in the memory changes: from then on it is this life's
+	m.leadLife() // before anything in the memory changes: from now on the memory is this life's
 	if err := m.dropReplicas(c); err != nil {
 		return nil, err
 	}

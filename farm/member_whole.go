@@ -55,7 +55,7 @@ func wholeConfiguration(members []*Member) *cluster.Configuration {
 	for _, m := range members {
 		c := m.membership.Configuration()
 		isSettled := m.settledFor.Load() >= uint32(c.ID) && !m.txn.Recovery().IsGoing()
-		if c.ID != newest.ID || !isSettled || m.membership.IsChanging() { // it may be ending a move
+		if c.ID != newest.ID || !isSettled || m.membership.IsChanging() { // a CM that changes the configuration may be ending a move
 			return nil
 		}
 		if c.Revision > newest.Revision {

@@ -17,7 +17,7 @@ type Machine struct {
 	worker.Machine
 	states        clock.Pool // a pool of *state
 	txs           clock.Pool // a pool of *Tx
-	counts        []counts   // by stripe
+	counts        []counts   // indexed by stripe
 	logBytes      int
 	writeBytesMax int
 	// validateReads is tr of SOSP'15 section 4: if more than this many objects of a primary are to be
@@ -26,7 +26,7 @@ type Machine struct {
 	costs         rdma.Costs
 	_             prefetch.Pad
 
-	frees     atomic.Bool   // see Frees
+	frees     atomic.Bool   // set by Frees
 	elsewhere atomic.Uint64 // counts calls of allocElsewhere
 	_         prefetch.Pad
 }

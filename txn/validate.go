@@ -36,7 +36,7 @@ type check struct {
 	question int
 	machine  rdma.MachineID
 	verdict  message.Verdict
-	header   [8]byte // of an object at another machine, where a READ puts it
+	header   [8]byte // where a READ puts the header of an object at another machine
 }
 
 const (

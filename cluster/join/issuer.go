@@ -237,7 +237,7 @@ func (i *Issuer) answer(c *tls.Conn, q request) (r reply, err error) {
 
 // isMember reports whether the other side has shown the certificate of a machine that was admitted.
 func (i *Issuer) isMember(c *tls.Conn) bool {
-	shown := c.ConnectionState().VerifiedChains // those that the handshake has verified
+	shown := c.ConnectionState().VerifiedChains // the chains that the handshake has verified
 	if len(shown) == 0 {
 		return false
 	}

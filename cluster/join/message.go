@@ -21,7 +21,7 @@ const (
 type request struct {
 	Format  int
 	Secret  []byte `json:",omitempty"`
-	Address string `json:",omitempty"` // at which the others reach the machine
+	Address string `json:",omitempty"` // the address at which the others reach the machine
 	Key     []byte `json:",omitempty"` // the machine's public key (PKIX)
 }
 

@@ -61,8 +61,8 @@ type registry struct {
 	founders int
 
 	mu       sync.Mutex
-	machines []entry // by number
-	floor    int     // no number below is given
+	machines []entry // indexed by number
+	floor    int     // no machine gets a number below this one
 }
 
 // createRegistry makes the registry of a new cluster, with the issuer as its only machine.

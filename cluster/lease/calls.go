@@ -38,7 +38,7 @@ type Config struct {
 const (
 	LengthThread       = 150 * time.Millisecond // the lease time of a thread with real-time priority
 	LengthThreadNormal = 200 * time.Millisecond
-	LengthLine         = 200 * time.Millisecond // of a thread with a Line, once it has the keys of all that it exchanges leases with
+	LengthLine         = 200 * time.Millisecond // the lease time of a thread with a Line, once it has the keys of all its peers
 	LengthCalls        = 800 * time.Millisecond
 )
 
@@ -78,7 +78,7 @@ type calls struct {
 		lockrank.Mutex[lockrank.Leaf] // never held across a wait
 		core                          core
 		timer                         clock.Timer
-		ticks                         uint64 // counts timers, so that one that is late is ignored
+		ticks                         uint64 // counts timers, so that a late timer is ignored
 		closed                        bool
 	}
 }

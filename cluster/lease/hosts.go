@@ -60,7 +60,7 @@ type hosts struct {
 // A partner is a member with which this machine may have to exchange leases.
 type partner struct {
 	peer   call.Peer
-	asking bool // it is being asked for a key, or will be asked again after a pause
+	asking bool // the member is being asked for a key, or will be asked again after a pause
 	at     netip.AddrPort
 }
 

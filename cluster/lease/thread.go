@@ -187,7 +187,7 @@ func (k *thread) Remind(due func()) {
 	}
 	conn, err := k.reminder.SyscallConn()
 	if err != nil {
-		return // it is closed
+		return // the eventfd is closed
 	}
 	k.reminded = k.clock.NewEvent()
 	k.clock.Go(func() {

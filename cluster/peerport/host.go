@@ -13,7 +13,7 @@ func CheckHost(address string) error {
 	if err != nil || host == "localhost" || net.ParseIP(host) != nil {
 		return nil
 	}
-	at, err := net.ResolveTCPAddr("tcp", address) // as a listener does
+	at, err := net.ResolveTCPAddr("tcp", address) // resolves the name as a listener does
 	if err != nil || !at.IP.IsLoopback() {
 		return nil
 	}

@@ -176,7 +176,7 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 			continue
 		}
 		if a.message != nil && !s.isPlausible(a.message, from) {
-			return // not from a peer that works, or from one that is no peer any more
+			return // it comes from no peer, or from one that does not work
 		}
 		select {
 		case s.received <- a:

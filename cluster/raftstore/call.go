@@ -22,9 +22,9 @@ import (
 type call struct {
 	operation byte
 	suspect   *rdma.MachineID // the machine that the client suspects; nil if it suspects none
-	patience  time.Duration   // after which the client does not wait any longer
+	patience  time.Duration   // how long the client waits
 	swap      swap
-	change    change // of operationChange
+	change    change // the change of operationChange
 }
 
 const (

@@ -41,7 +41,7 @@ const (
 // An arrival is what another machine has sent to this one.
 type arrival struct {
 	message *raftpb.Message // nil: something is to be done, so the store must not be calm
-	calm    bool            // it is a heartbeat of a leader that is calm
+	calm    bool            // the message is a heartbeat of a leader that is calm
 }
 
 // mayBeCalm reports whether this machine is the leader, and may let all others wait longer for its heartbeats: they

@@ -76,19 +76,19 @@ func (c *ClientConfig) complete() error {
 // and safe for concurrent use.
 type Client struct {
 	cfg      ClientConfig
-	founding Founding           // its Machine means nothing
+	founding Founding           // the founding of the store; its Machine means nothing
 	life     [8]byte            // random, for requestID
-	counter  atomic.Uint64      // of requests
+	counter  atomic.Uint64      // counts requests
 	ctx      context.Context    // done when the Client is closed
-	cancel   context.CancelFunc // of ctx
+	cancel   context.CancelFunc // ends ctx
 	mu       struct {
 		lockrank.Mutex[lockrank.Leaf]
-		founders Founders         // the newest that are known
-		machines []rdma.MachineID // those of founders, in order
-		first    rdma.MachineID   // is asked first: it has served last
-		suspect  *rdma.MachineID  // is asked last, and the others are told; nil if none is suspected
+		founders Founders         // the newest founders that are known
+		machines []rdma.MachineID // the numbers of the founders, in order
+		first    rdma.MachineID   // the machine that is asked first: it has served last
+		suspect  *rdma.MachineID  // the machine that is asked last, and of which the others are told; nil if none is suspected
 		forget   time.Time        // when suspect is out of date
-		idle     []clientConn     // the one that was used last at the end
+		idle     []clientConn     // ordered by last use, the latest at the end
 	}
 }
 

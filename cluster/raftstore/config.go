@@ -58,10 +58,10 @@ type Config struct {
 // The store's periods, in ticks.
 const (
 	heartbeatTicks = 4
-	electionTicks  = 10   // to twice as many: when a follower that hears nothing stands for election
+	electionTicks  = 10   // a follower that hears nothing for so long, or up to twice as long, stands for election
 	retryTicks     = 10   // when a request without an answer is sent again
-	redialTicks    = 5    // after a connection has failed
-	idleTicks      = 1200 // after so long without a call, a client's connection is closed
+	redialTicks    = 5    // how long to wait after a connection has failed
+	idleTicks      = 1200 // a client's connection is closed after so long without a call
 	leftTicks      = 60   // how long a machine that was left behind may take to answer
 	watchTicks     = 200  // how often such machines are asked
 	silenceTicks   = 100  // how long a peer may leave something unanswered before its connection is given up

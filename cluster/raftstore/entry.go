@@ -34,7 +34,7 @@ type requestID [16]byte
 type swap struct {
 	old, revision uint64
 	id            requestID
-	configuration []byte // as cluster.Configuration.Encode makes it
+	configuration []byte // in the encoding of cluster.Configuration.Encode
 }
 
 // newSwap returns a swap, or an error if it may not be made.

@@ -133,7 +133,7 @@ type changeText struct {
 const (
 	changeForget  = 1 // For is gone; the rest means nothing
 	changeReplace = 2
-	changeWant    = 3 // there should be Wanted founders, if that is more than there should be so far
+	changeWant    = 3 // raises the number of founders that there should be to Wanted
 )
 
 const changeHeaderBytes = 24
@@ -225,7 +225,7 @@ func (f *Founders) replace(s Successor) error {
 		return fmt.Errorf("%w: machine %d has the address %q: each needs its own", ErrFounders, s.Machine, s.Address)
 	}
 	if f.Next != nil && f.Next.Machine != s.Machine {
-		f.Removed = insert(f.Removed, f.Next.Machine) // it may have a part of the log by now
+		f.Removed = insert(f.Removed, f.Next.Machine) // the former successor may have a part of the log by now
 	}
 	f.Next = new(s)
 	f.Version++

@@ -88,7 +88,7 @@ func (f *Founding) check() error {
 // raftID returns the number of a machine in the library, for which 0 is nobody.
 func raftID(m rdma.MachineID) uint64 { return uint64(m) + 1 }
 
-// machineOf returns the machine of a number of the library.
+// machineOf returns the machine that has a number in the library.
 func machineOf(id uint64) rdma.MachineID { return rdma.MachineID(id - 1) }
 
 // voters returns all machines, in order: each machine must begin with the same.

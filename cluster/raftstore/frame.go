@@ -22,7 +22,7 @@ import (
 //	answer:    one byte, of any value
 const (
 	wireMagic     = 0x73636672 // "rfcs"
-	wireFormat    = 1          // of everything that is sent
+	wireFormat    = 1          // the format of everything that is sent
 	greetingBytes = 32
 	replyBytes    = 8
 	// knowsFormat is what this program knows of founders, as it tells others. Programs that
@@ -46,7 +46,7 @@ const (
 	frameMessage = 1 // a raftpb.Message
 	frameAsk     = 2 // no payload; demands an answer
 	frameCall    = 3 // a call of a client
-	frameResult  = 4 // its result
+	frameResult  = 4 // the result of a call
 	frameCalm    = 5 // a raftpb.Message: a heartbeat of a leader that is calm
 	frameStir    = 6 // no payload; the receiver must not be calm
 )
@@ -64,7 +64,7 @@ type greeting struct {
 	kind     byte
 	from, to rdma.MachineID
 	cluster  uint64
-	founding uint64 // its digest
+	founding uint64 // the digest of the founding
 }
 
 // greeting returns what a connection from f.Machine to another one begins with.
@@ -117,7 +117,7 @@ const (
 	removed
 )
 
-// refusals are the errors for refusals, at both sides.
+// refusals has the error for each refusal, at both sides of a connection.
 var refusals = map[refusal]error{
 	otherFormat:   errors.New("cluster: the other machine's configuration store speaks another format"),
 	otherCluster:  errors.New("cluster: the other machine's configuration store belongs to another cluster"),

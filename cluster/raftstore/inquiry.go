@@ -21,7 +21,7 @@ const hedgeTicks = 2
 type inquiry struct {
 	client  *Client
 	call    call
-	reasons map[rdma.MachineID]error // why each has not done it
+	reasons map[rdma.MachineID]error // why each machine has not carried out the call
 	isLost  bool                     // a machine that has not answered may have carried out its copy
 }
 
@@ -29,9 +29,9 @@ type inquiry struct {
 type reply struct {
 	machine rdma.MachineID
 	result  result
-	isSent  bool            // the machine may have got it
-	isLost  bool            // it may have carried out one whose answer was lost
-	suspect *rdma.MachineID // of which it told
+	isSent  bool            // the machine may have got the call
+	isLost  bool            // the machine may have carried out a copy whose answer was lost
+	suspect *rdma.MachineID // the suspect that the call told of
 	err     error
 }
 
@@ -114,7 +114,7 @@ func (q *inquiry) note(ctx context.Context, r reply) {
 		r.err = fmt.Errorf("answers: %s", r.result.content)
 	}
 	q.isLost = q.isLost || r.isSent && q.call.changes()
-	if q.reasons[r.machine] == nil || ctx.Err() == nil { // not of a try that was cut short
+	if q.reasons[r.machine] == nil || ctx.Err() == nil { // a try that was cut short replaces no reason
 		q.reasons[r.machine] = r.err
 	}
 }

@@ -75,7 +75,7 @@ func (s *Store) hear(b []byte) {
 type left struct {
 	standing
 	machine rdma.MachineID
-	keeps   bool // it can load the configuration
+	keeps   bool // the machine can load the configuration
 }
 
 // judge returns the reason why this machine must stop, given the other's answer; nil if it need
@@ -102,7 +102,7 @@ func (s standing) judge(other left) error {
 func (s standing) rivals(other left) error {
 	switch {
 	case other.isOf(s.Founders), other.isBefore(s.Founders) && !other.keeps:
-		return nil // it is told that it was removed when it connects
+		return nil // the other is told that it was removed when it connects
 	case other.isBefore(s.Founders):
 		return fmt.Errorf("%w: machine %d is one of them, and cannot have reached this one yet: stop it", ErrNotLost, other.machine)
 	}
@@ -134,7 +134,7 @@ func (s *Store) askLeft(ctx context.Context, hasBegun bool) error {
 	for {
 		err := s.judgeAll(s.findLeft(ctx))
 		if ctx.Err() != nil {
-			return ErrClosed // nobody was asked to the end: the machine has not begun
+			return ErrClosed // not all machines were asked: this one has not begun
 		}
 		if !errors.Is(err, errAwaited) {
 			return err
@@ -183,7 +183,7 @@ func (s *Store) findLeft(ctx context.Context) (found []left) {
 	addresses := s.peers.Load().founders.Left
 	answers := make(chan *left, len(addresses))
 	for m, address := range addresses {
-		go func() { answers <- s.askWhether(ctx, m, address) }() // it ends in twice leftTicks
+		go func() { answers <- s.askWhether(ctx, m, address) }() // askWhether ends within twice leftTicks
 	}
 	for range addresses {
 		if other := <-answers; other != nil {
@@ -215,7 +215,7 @@ func (s *Store) askWhether(ctx context.Context, m rdma.MachineID, address string
 	switch {
 	case r.err == nil && json.Unmarshal(r.result.content, &other.standing) == nil && len(other.Machines) > 0:
 		return other
-	case other.keeps: // and does not know the question: a former founder with an earlier program
+	case other.keeps: // a former founder with an earlier program, which does not know the question
 		other.standing = standing{Founders{Machines: s.founding.Machines}, true}
 		return other
 	}

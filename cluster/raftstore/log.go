@@ -280,7 +280,7 @@ func (l *logFile) write(m *raftpb.Message) error {
 // are then, and the entries after that.
 func (l *logFile) compact(applied uint64, votes *raftpb.ConfState, s *state) error {
 	if first, _ := l.memory.FirstIndex(); applied < first {
-		return nil // there is nothing before the snapshot
+		return nil // the log has nothing before the snapshot
 	}
 	snapshot, err := l.memory.CreateSnapshot(applied, votes, s.encode())
 	if err == nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// peers are the other machines that a machine of the store talks with, and the founders that it knows. They
-// are a value: a change makes new ones.
+// peers are the other machines that a machine of the store talks with, and the founders that it
+// knows. They never change: a change makes new peers.
 type peers struct {
-	links    map[uint64]*link // by their numbers in the library
+	links    map[uint64]*link // indexed by the peers' numbers in the library
 	founders Founders
 }
 
@@ -77,7 +77,7 @@ func (s *Store) newLink(to rdma.MachineID, address string) *link {
 func (s *Store) stopAs(reason error) {
 	select {
 	case s.ending <- reason:
-	default: // it ends already
+	default: // the loop is ending already
 	}
 }
 

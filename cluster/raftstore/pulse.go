@@ -14,12 +14,12 @@ import (
 type pulse struct {
 	timer   *time.Timer
 	tick    time.Duration
-	since   time.Time // up to then, ticks have been counted
+	since   time.Time // ticks have been counted up to this time
 	span    int       // the ticks that the next ring stands for
-	heard   bool      // of the leader, since the timer last rang
+	heard   bool      // the leader was heard since the timer last rang
 	calm    bool
-	leader  uint64    // its number in the library
-	stirred time.Time // when there was last something to do
+	leader  uint64    // the leader's number in the library
+	stirred time.Time // the last time at which there was something to do
 }
 
 // restTicks is less than the library's shortest wait for the leader, so that the last ticks of it are counted
@@ -89,7 +89,7 @@ func (p *pulse) follow(leader uint64) {
 func (r *replica) ring(now time.Time) {
 	p, leads := r.pulse, r.pulse.leader == r.self()
 	if p.calm && !leads && !p.hears() {
-		r.stir() // in spite of its calm, the leader should have been heard of
+		r.stir() // even a calm leader should have been heard by now
 		return
 	}
 	r.pass(now)

@@ -150,7 +150,7 @@ func (r *Refounding) apply(e *raftpb.Entry) error {
 		if err != nil {
 			return err
 		}
-		_ = r.founders.apply(c) // what is refused changes nothing
+		_ = r.founders.apply(c) // a change that is refused changes nothing
 	default:
 		c, err := decodeSwap(e.GetData())
 		if err != nil {
@@ -232,7 +232,7 @@ func (r *Refounding) Absent(ctx context.Context, cfg Config, patience time.Durat
 			defer done()
 			absent, there := r.askFor(one, cfg, all[i].Machine)
 			if asking.Err() != nil {
-				return // its connection was cut short
+				return // this request was cut short
 			}
 			if all[i].Reason, present[i] = absent, there; there != nil {
 				cancel() // the others do not matter any more
@@ -241,7 +241,7 @@ func (r *Refounding) Absent(ctx context.Context, cfg Config, patience time.Durat
 	}
 	running.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, err // nothing is known of those that were not asked to the end
+		return nil, err // not all founders were asked to the end
 	}
 	if i := slices.IndexFunc(present, func(err error) bool { return err != nil }); i >= 0 {
 		return nil, fmt.Errorf("machine %d at %s %w", all[i].Machine, all[i].Address, present[i])
@@ -269,7 +269,7 @@ var (
 // the other.
 func isAbsence(reason error) bool {
 	if name := new(net.DNSError); errors.As(reason, &name) {
-		return false // also if it says that the time is up
+		return false // even if the error says that the time is up
 	}
 	known := []error{errClosed, errAnother, context.DeadlineExceeded, unix.ETIMEDOUT, unix.ECONNREFUSED, unix.EHOSTUNREACH}
 	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(reason, one) })
@@ -309,7 +309,7 @@ func (r *Refounding) askFor(ctx context.Context, cfg Config, m rdma.MachineID) (
 	case cfg.TLS == nil && isClosed(err):
 		return errClosed, nil
 	}
-	return nil, errAnswers // whatever it says
+	return nil, errAnswers // somebody answers, whatever the answer says
 }
 
 // isClosed reports whether an error says that the other side has closed the connection.
@@ -350,10 +350,10 @@ func (r *Refounding) Refound(next *cluster.Configuration) error {
 // refounded returns the founders of a line after Refound.
 func (r *Refounding) refounded(line cluster.Line) Founders {
 	f, self := r.founders.clone(), r.founding.Machine
-	if f.Next != nil { // it may have a part of the log by now
+	if f.Next != nil { // the successor may have a part of the log by now
 		f.Machines[f.Next.Machine] = f.Next.Address
 	}
-	left := maps.Clone(f.Left) // by a Refounding before
+	left := maps.Clone(f.Left) // the machines that an earlier Refounding left behind
 	if left == nil {
 		left = make(map[rdma.MachineID]string)
 	}
@@ -388,7 +388,7 @@ func latestFormer(folder string) (highest int, err error) {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
 		text, is := strings.CutPrefix(e.Name(), formerLogName)
-		if n, err := strconv.Atoi(text); is && err == nil { // not a spare of one
+		if n, err := strconv.Atoi(text); is && err == nil { // not a spare copy of a former log
 			highest = max(highest, n)
 		}
 	}
@@ -406,7 +406,7 @@ func findFormer(folder string) (path string, err error) {
 			break
 		}
 		path = formerLog(folder, n)
-		if b, _ := os.ReadFile(path); !bytes.Equal(b, current) { // or is not there
+		if b, _ := os.ReadFile(path); !bytes.Equal(b, current) { // the copy differs, or there is none
 			break
 		}
 		err = os.Remove(path)

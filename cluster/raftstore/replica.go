@@ -23,13 +23,13 @@ type replica struct {
 	store   *Store
 	log     *logFile
 	node    *raft.RawNode
-	state   state             // after the entry applied
-	votes   *raftpb.ConfState // after the entry applied
-	applied uint64            // index
+	state   state             // the state after the entry applied
+	votes   *raftpb.ConfState // the votes after the entry applied
+	applied uint64            // the index of the last entry applied
 	told    uint64            // the revision last given to Config.Changed
 	driven  int               // ticks until the leader may propose a change of the votes again
 	fresh   bool              // the next snapshot must have the present votes
-	stands  bool              // it is about to stand for election: see suspect
+	stands  bool              // this machine is about to stand for election: see suspect
 	pulse   *pulse
 	pending map[requestID]*request
 }
@@ -214,7 +214,7 @@ func (r *replica) begin(q *request, now time.Time) {
 	q.asked = now
 	switch {
 	case q.swap != nil && q.swap.old < r.state.revision:
-		r.answer(q, answer{err: r.state.apply(*q.swap)}) // which changes nothing
+		r.answer(q, answer{err: r.state.apply(*q.swap)}) // the swap changes nothing
 	case q.swap != nil:
 		_ = r.node.Propose(q.swap.encode()) // fails without a leader, or if the leader has too much to do
 	case q.change != nil:
@@ -288,7 +288,7 @@ func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
 // confirm notes the entry up to which the state must be applied for a Load.
 func (r *replica) confirm(read raft.ReadState) {
 	if len(read.RequestCtx) != len(requestID{}) {
-		return // not of this program
+		return // this program has not asked for it
 	}
 	if q := r.pending[requestID(read.RequestCtx)]; q != nil && q.index == 0 {
 		q.index = max(read.Index, 1)

@@ -25,10 +25,10 @@ type Store struct {
 	founding Founding
 	peers    atomic.Pointer[peers]
 	life     uint32                   // a random number, for requestID
-	counter  atomic.Uint64            // of requests
+	counter  atomic.Uint64            // counts requests
 	hasBegun atomic.Bool              // see standing
-	heirs    atomic.Pointer[Founders] // who goes on without this machine, once it has been told
-	leader   atomic.Uint64            // its number in the library; raft.None if there is none, or it is not known
+	heirs    atomic.Pointer[Founders] // the founders that go on without this machine, once it has been told
+	leader   atomic.Uint64            // the leader's number in the library; raft.None if there is none, or it is not known
 
 	requests  chan *request
 	received  chan arrival
@@ -37,7 +37,7 @@ type Store struct {
 	stand     chan uint64 // the leader against which to stand for election now, or raft.None
 	ending    chan error  // why the loop must end
 
-	ctx     context.Context    // of everything
+	ctx     context.Context    // the context of everything that runs
 	cancel  context.CancelFunc // ends everything
 	ended   chan struct{}      // closed when the loop has ended; failure does not change then
 	failure error
@@ -46,7 +46,7 @@ type Store struct {
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		accepted map[rdma.MachineID]connection // the newest connection that each has opened
+		accepted map[rdma.MachineID]connection // the newest connection that each machine has opened
 	}
 }
 
@@ -55,15 +55,15 @@ var _ cluster.Store = (*Store)(nil)
 // A request is a Load or a CompareAndSwap under way.
 type request struct {
 	id       requestID
-	swap     *swap     // nil for a Load
-	change   *change   // of the founders; nil for a Load
-	deadline time.Time // after which nobody waits for it
+	swap     *swap     // the swap to carry out; nil for a Load
+	change   *change   // the change of the founders to carry out; nil for a Load
+	deadline time.Time // after this time nobody waits for the request
 	done     chan answer
 
 	// Only the loop uses these fields:
 	asked time.Time     // when the request was last begun
 	again time.Duration // how long after asked it is begun again
-	index uint64        // of a Load: the entry up to which the state must be applied; 0 if that is not known
+	index uint64        // for a Load: the entry up to which the state must be applied; 0 if that is not known
 }
 
 // isLoad reports whether a request changes nothing.
@@ -71,7 +71,7 @@ func (q *request) isLoad() bool { return q.swap == nil && q.change == nil }
 
 // An answer ends a request.
 type answer struct {
-	configuration []byte // of a Load; empty if there is none
+	configuration []byte // the result of a Load; empty if there is none
 	err           error
 }
 
@@ -141,10 +141,10 @@ func (s *Store) start(r *replica) {
 	s.running.Go(func() {
 		s.failure = r.run(s.ctx)
 		if errors.Is(s.failure, ErrRemoved) || errors.Is(s.failure, ErrSplit) {
-			s.failure = errors.Join(s.failure, s.founding.saveEnd(s.cfg.Folder, s.failure)) // before anybody acts on it
+			s.failure = errors.Join(s.failure, s.founding.saveEnd(s.cfg.Folder, s.failure)) // saved before anybody acts on the failure
 		}
 		if f := s.heirs.Load(); f != nil && errors.Is(s.failure, ErrRemoved) {
-			s.peers.Store(&peers{founders: f.clone()}) // whom the machine asks from now on
+			s.peers.Store(&peers{founders: f.clone()}) // the machine asks these from now on
 		}
 		close(s.ended)
 		// A machine that has failed must not look alive.
@@ -237,7 +237,7 @@ func (s *Store) unanswered(begin time.Time, patience time.Duration) error {
 	for _, id := range voters {
 		l := p.links[id]
 		if l == nil {
-			answering++ // this machine
+			answering++ // this machine counts as answering
 			continue
 		}
 		ok, reason := l.answeredSince(begin)

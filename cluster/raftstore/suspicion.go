@@ -72,7 +72,7 @@ func (s *Store) hasMajority(ctx context.Context, voters []uint64, turn time.Dura
 		for _, id := range voters {
 			l := links[id]
 			if l == nil {
-				answering++ // this machine
+				answering++ // this machine counts as answering
 			} else if ok, _ := l.answeredSince(begin); ok {
 				answering++
 			}
@@ -96,5 +96,5 @@ func (r *replica) standAgainst(leader uint64) {
 	if leader == raft.None || status.Lead != leader || status.RaftState != raft.StateFollower {
 		return
 	}
-	_ = r.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(leader), To: new(status.ID), Term: new(status.GetTerm())}) // it is for this machine
+	_ = r.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(leader), To: new(status.ID), Term: new(status.GetTerm())}) // the message is for this machine
 }

@@ -12,18 +12,18 @@ type outcome int
 const (
 	done outcome = iota
 	moved
-	unknown // it may have been carried out, or may still be
+	unknown // the swap may have been carried out, or may still be
 )
 
 // An operation is a load that has returned a configuration, or a swap.
 type operation struct {
 	machine    int
 	isSwap     bool
-	old        uint64 // of a swap
+	old        uint64 // the revision that a swap replaces
 	revision   uint64 // loaded, or written; 0: there is none
-	writer     uint64 // of a swap, its own number; of a load, the number of the swap that wrote the result
+	writer     uint64 // a swap's own number; for a load, the number of the swap that wrote the result
 	outcome    outcome
-	begin, end int64 // in real time: an operation was over when another began if its end is smaller
+	begin, end int64 // ordered in real time: an operation was over when another began if its end is smaller
 }
 
 func (o operation) String() string {
@@ -63,7 +63,7 @@ func (h history) problems() (all []string) {
 }
 
 func (h history) checkWriters() (all []string) {
-	swaps := make(map[uint64]operation)    // by writer
+	swaps := make(map[uint64]operation)    // indexed by writer
 	replaced := make(map[uint64]operation) // the done swap, by the revision that it replaces
 	at := make(map[uint64]operation)       // any operation that shows a revision
 	for _, o := range h {
@@ -97,7 +97,7 @@ func (h history) checkOrder() (all []string) {
 	byBegin, byEnd := slices.Clone(h), slices.Clone(h)
 	slices.SortFunc(byBegin, func(a, b operation) int { return cmp.Compare(a.begin, b.begin) })
 	slices.SortFunc(byEnd, func(a, b operation) int { return cmp.Compare(a.end, b.end) })
-	var highest operation // of those that were over
+	var highest operation // the operation that shows the highest revision, of those that were over
 	next := 0
 	for _, o := range byBegin {
 		for ; next < len(byEnd) && byEnd[next].end < o.begin; next++ {

@@ -22,7 +22,7 @@ func testSwapAndLoad(t *testing.T, r *run) {
 		if got := r.mustLoad(m); !reflect.DeepEqual(got, c) {
 			t.Errorf("machine %d has loaded %+v, want %+v", m, got, c)
 		}
-		for _, old := range []uint64{0, 1, c.Revision + 100} { // none that the test comes to
+		for _, old := range []uint64{0, 1, c.Revision + 100} { // revisions that the test does not reach
 			next := r.next(c)
 			next.Revision = old + 1
 			if err := r.swapOther(m, old, next); !errors.Is(err, cluster.ErrMoved) {

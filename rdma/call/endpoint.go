@@ -37,7 +37,7 @@ type Endpoint struct {
 	nic   rdma.NIC
 	clock clock.Clock
 	self  Peer
-	idle  clock.Event // set when closed and the last handler has returned
+	idle  clock.Event // set when the endpoint is closed and the last handler has returned
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf] // never held across a wait

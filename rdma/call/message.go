@@ -33,7 +33,7 @@ type status uint8
 const (
 	ok          status = iota
 	failed             // body: code of a known error, or 0, and its text
-	otherLife          // the addressee's incarnation is not the one here
+	otherLife          // the life that was called is not the present one
 	unknownKind        // nobody handles this kind here
 	running            // the handler has begun, and has not returned yet
 	statuses

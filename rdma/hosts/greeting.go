@@ -15,7 +15,7 @@ import (
 //	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 | address, its length before it 1 |
 //	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |
 const (
-	greetingBytes = 41 // without the address
+	greetingBytes = 41 // the length of a greeting without its address
 	// AddressMax is the length of the longest address in a greeting.
 	AddressMax = 255
 	replyBytes = 16

@@ -49,7 +49,7 @@ func (s *Security) server() *tls.Config {
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.DynamicRecordSizingDisabled = true
 	c.SessionTicketsDisabled = true
-	c.GetConfigForClient = nil // it would replace what is set here
+	c.GetConfigForClient = nil // the function would replace what is set here
 	return c
 }
 

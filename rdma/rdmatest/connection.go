@@ -23,7 +23,7 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 	a, b := join(t, f, 1), join(t, f, 2)
 	from := a.open(t, 0, nil)
 	const rounds = 100
-	var seen atomic.Uint64 // by the bell: the number of the last write
+	var seen atomic.Uint64 // the number of the last write that the bell has seen
 	b.open(t, 0, func() {
 		v := b.memory.Load(64)
 		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() {
@@ -188,7 +188,7 @@ func testNamesAreTaken(t *testing.T, f Fabric) {
 func testNobodyThere(t *testing.T, f Fabric) {
 	a, b := join(t, f, 1), join(t, f, 2)
 	w := a.open(t, 0, nil)
-	for _, to := range []rdma.MachineID{2, 3, 65535} { // without that worker; not there
+	for _, to := range []rdma.MachineID{2, 3, 65535} { // a machine without that worker, and two that do not exist
 		if err := w.write(to, key, 0, words(1, 1)); !errors.Is(err, rdma.ErrBroken) {
 			t.Errorf("write to machine %d: %v, want ErrBroken", to, err)
 		}

@@ -69,7 +69,7 @@ func testDatagrams(t *testing.T, f Fabric) {
 	for i, size := range []int{0, 1, 7, 1000, rdma.DatagramBytesMax} {
 		a.send(t, 65535, boxB, pattern(size, byte(i)))
 		b.send(t, 1, boxA, pattern(size, byte(i)))
-		a.send(t, 1, boxA, pattern(size, byte(i))) // to itself
+		a.send(t, 1, boxA, pattern(size, byte(i))) // also to the sender itself
 	}
 	if boxA.count() != 10 || boxB.count() != 5 {
 		t.Errorf("%d and %d different datagrams arrived, want 10 and 5", boxA.count(), boxB.count())

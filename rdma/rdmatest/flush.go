@@ -69,7 +69,7 @@ func testFlushKeepsTheOrder(t *testing.T, f Fabric) {
 		}
 	}
 	from.q.Flush()
-	from.q.Flush() // of nothing
+	from.q.Flush() // flushes nothing
 	from.poll(pending)
 	from.none()
 	for i := range uint64(rounds) {

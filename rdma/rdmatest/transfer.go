@@ -270,7 +270,7 @@ func testUnknownKey(t *testing.T, f Fabric) {
 			t.Errorf("read of key %#x: %v, want ErrKey", k, err)
 		}
 	}
-	for k := rdma.Key(1); k < 500; k++ { // and among many registrations
+	for k := rdma.Key(1); k < 500; k++ { // try again among many registrations
 		if err := to.nic.Register(k<<32, to.memory); err != nil {
 			t.Fatal(err)
 		}

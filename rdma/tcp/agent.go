@@ -21,7 +21,7 @@ const (
 type agent struct {
 	copier  *hosts.Copier
 	id      hosts.AgentID
-	life    uint64   // of the other machine
+	life    uint64   // the life of the other machine
 	address string   // the address that the other machine has told
 	dial    uint32   // the number of the connection in that life
 	sibling *Queue   // the queue of the worker here, whose bell rings

@@ -18,7 +18,7 @@ type pending struct {
 	frame
 	to  rdma.MachineID
 	tag uint64
-	dst []byte // of a READ
+	dst []byte // where the bytes of a READ go
 }
 
 func (p *pending) fail(err error) *rdma.Error {
@@ -175,7 +175,7 @@ func (c *conn) run(ctx context.Context) {
 		stop := context.AfterFunc(ctx, l.outbox.abort)
 		if c.attach(l) {
 			c.flush()
-			_ = c.receive(l) // for whatever reason: the connection has ended
+			_ = c.receive(l) // for whatever reason, the connection has ended
 		}
 		stop()
 		_ = l.outbox.Close()

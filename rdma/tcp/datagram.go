@@ -44,7 +44,7 @@ const (
 	// must have been sent. A call is sent again every 50 ms, so it has sent far more by then.
 	silentAfter = 5 * time.Second
 	silentLeast = 20
-	mailBuffer  = 1 << 20 // of the socket, each way
+	mailBuffer  = 1 << 20 // the size of the socket's buffer, each way
 )
 
 const (
@@ -62,7 +62,7 @@ type mail struct {
 		lockrank.Mutex[lockrank.Leaf]
 		closed  bool
 		sealers map[rdma.MachineID]*sealer
-		openers map[uint64]*opener                // by the number of the key
+		openers map[uint64]*opener                // indexed by the number of the key
 		heard   map[rdma.MachineID]*atomic.Uint64 // datagrams that have been delivered, by sender
 		keys    map[rdma.MachineID]handedOut
 		asked   map[rdma.MachineID]time.Time
@@ -79,7 +79,7 @@ type sealer struct {
 	number  uint64
 	aead    cipher.AEAD
 	sent    uint64
-	name    string // what hosts.Addresses has returned
+	name    string // the address as hosts.Addresses has returned it
 	address netip.AddrPort
 	since   time.Time
 	heard   uint64 // datagrams that had come from the machine by then
@@ -90,7 +90,7 @@ type opener struct {
 	from   rdma.MachineID
 	aead   cipher.AEAD
 	window window
-	heard  *atomic.Uint64 // that of the sender
+	heard  *atomic.Uint64 // counts the datagrams of the sender
 }
 
 func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
@@ -269,7 +269,8 @@ func (m *mail) heardLocked(from rdma.MachineID) *atomic.Uint64 {
 	return n
 }
 
-// isSilentLocked reports whether many datagrams have been sent to a machine with a key, and none of it has come since.
+// isSilentLocked reports whether many datagrams have been sent to a machine with a key, and
+// none has come from it since.
 func (m *mail) isSilentLocked(to rdma.MachineID, s *sealer) bool {
 	return s.sent >= silentLeast && time.Since(s.since) > m.nic.cfg.silent && m.heardLocked(to).Load() == s.heard
 }

@@ -8,7 +8,7 @@ import "github.com/farmsql/farmsql/rdma/hosts"
 //	keysOfLine:       | key's number 8 | key 16 |
 const (
 	magic  = 0x74637266 // "frct"
-	format = 1          // of everything this package sends
+	format = 1          // the format of everything that this package sends
 
 	keyBytes = 32
 )

@@ -220,7 +220,7 @@ func (nic *NIC) Close() error {
 	queues := slices.Collect(maps.Values(nic.mu.queues))
 	agents := nic.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })
 	nic.mu.Unlock()
-	nic.sockets.Close() // ends their goroutines
+	nic.sockets.Close() // ends the goroutines of accepted connections
 	nic.cancel()
 	err := errors.Join(nic.door.Close(), nic.mail.close(), nic.line.close())
 	hosts.StopAll(agents)

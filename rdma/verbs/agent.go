@@ -20,8 +20,8 @@ const tellMax = time.Second
 type agent struct {
 	nic     *NIC
 	id      hosts.AgentID
-	q       *Queue // of the worker here
-	life    uint64 // of the other machine
+	q       *Queue // the queue of the worker here
+	life    uint64 // the life of the other machine
 	dial    uint32 // the number of the connection in that life
 	socket  net.Conn
 	stream  net.Conn
@@ -65,7 +65,7 @@ func (a *agent) lookUp(q question) answer {
 	a.nic.mu.Lock()
 	r := a.nic.mu.regions[q.key]
 	if r != nil {
-		a.told[q.key] = true // before it may end, so that the other side is told then
+		a.told[q.key] = true // noted before the registration may end, so that the other side is told of the end
 	}
 	a.nic.mu.Unlock()
 	if r == nil {

@@ -28,7 +28,7 @@ type card interface {
 type limits struct {
 	device string
 	port   int
-	self   address // without the number of a queue pair
+	self   address // the port's address, without the number of a queue pair
 	inline int     // the longest inline WRITE
 	sends  int     // the deepest send queue
 	reads  int     // how many READs may be under way on one queue pair
@@ -36,11 +36,11 @@ type limits struct {
 
 // An address is where a queue pair is found.
 type address struct {
-	pair  uint32 // its number
+	pair  uint32 // the number of the queue pair
 	first uint32 // the number of its first packet
 	gid   [16]byte
 	lid   uint16
-	mtu   uint8  // its code
+	mtu   uint8  // the code of the MTU
 	reads uint8  // how many READs it can have under way
 	key   uint32 // the Q_Key of a queue pair for datagrams
 }
@@ -114,7 +114,7 @@ type eventKind uint8
 const (
 	cardFailed   eventKind = iota // the device is gone, or works no more
 	portDown                      // nothing gets through
-	portUp                        // it does again
+	portUp                        // packets get through again
 	pairFailed                    // a queue pair works no more
 	laneFailed                    // a completion queue, or a shared receive queue, works no more
 	receivesLow                   // a shared receive queue has fewer entries than its limit
@@ -124,9 +124,9 @@ const (
 // An event is an asynchronous event of a card.
 type event struct {
 	kind eventKind
-	text string // what verbs call it
-	pair uint32 // of pairFailed
-	lane lane   // of laneFailed and receivesLow, if it is known
+	text string // the name that verbs give the event
+	pair uint32 // the number of the queue pair, for pairFailed
+	lane lane   // the lane, for laneFailed and receivesLow, if it is known
 }
 
 // errInterrupted ends a wait.

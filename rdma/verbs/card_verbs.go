@@ -72,7 +72,7 @@ type verbsCard struct {
 	async   *poller
 
 	mu    lockrank.Mutex[lockrank.Leaf]
-	lanes map[*verbsLane]bool // to find the lane of an event
+	lanes map[*verbsLane]bool // all open lanes, to find the lane of an event
 }
 
 var _ card = (*verbsCard)(nil)
@@ -284,7 +284,7 @@ func (p *poller) until(take func() C.int) error {
 		return rc != C.EAGAIN && rc != C.EINTR
 	})
 	if err != nil {
-		return errInterrupted // closed
+		return errInterrupted // the poller is closed
 	}
 	return failed("event", rc)
 }

@@ -22,10 +22,10 @@ type operation struct {
 	off    uint64
 	bytes  int
 	tag    uint64
-	dst    []byte // of a READ
-	src    []byte // of a WRITE that waits: a copy
+	dst    []byte // where the bytes of a READ go
+	src    []byte // a copy of the bytes of a WRITE that waits
 	issued int    // how many bytes have requests
-	err    error  // why it is refused, once that is known
+	err    error  // why the operation is refused, once that is known
 }
 
 func (o *operation) fail(err error) *rdma.Error {
@@ -42,7 +42,7 @@ func (o *operation) isWaitedFor() bool {
 // reported in its turn.
 type entry struct {
 	operation
-	place  uint64 // of the request; of a refused operation, that of the request before it
+	place  uint64 // the place of the request; of a refused operation, the place of the request before it
 	at     uint64 // where its bytes are staged
 	end    uint64 // the position up to which to free the staging when it is done
 	from   int    // where its n bytes begin among those of the operation
@@ -72,19 +72,19 @@ type conn struct {
 		staging    staging
 		flow       flow
 		batch      []request // issued, and not handed to the card
-		isReady    bool      // in the queue's ready
+		isReady    bool      // the connection is in the queue's ready
 		entries    []entry
 		room       []entry // the memory of entries once that is empty
 		finished   []entry // their requests are done, but their report must wait
 		settled    uint64  // WRITEs up to this place are in the peer's memory
 		last       request // the last WRITE that somebody waits for; its op is wireRead if a READ settles it
 		waiting    []operation
-		bytes      int // of the operations in waiting
+		bytes      int // the number of bytes in waiting
 		keys       map[rdma.Key]*remote
 		asked      map[question]bool
 		questions  []question
 		unreported int   // completions to come from Poll, unless they are silent
-		reason     error // why it is broken
+		reason     error // why the connection is broken
 		broken     bool  // nothing more is posted
 		over       bool  // all that was pending has failed
 		finishing  bool  // the queue is being closed
@@ -158,7 +158,7 @@ func (c *conn) issueWaitingLocked() {
 		c.mu.waiting = nil
 	}
 	c.endBatchLocked()
-	c.advanceLocked() // what was refused
+	c.advanceLocked() // reports what was refused
 }
 
 // handOverLocked issues what waits, and hands it to the card. Then it rings the bell if there

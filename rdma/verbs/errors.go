@@ -10,7 +10,7 @@ import (
 // A status is how a card has ended a request: ibv_wc_status.
 type status uint32
 
-// Those that the package looks at.
+// The statuses that the package looks at.
 const (
 	statusSuccess  status = 0
 	statusFlushed  status = 5  // the queue pair had failed before
@@ -65,7 +65,7 @@ func (e *LinkError) Unwrap() []error { return []error{rdma.ErrBroken, e.Reason} 
 
 // A StatusError says how a card has failed to carry out a request.
 type StatusError struct {
-	Status uint32 // of ibv_wc_status
+	Status uint32 // a number of ibv_wc_status
 	Vendor uint32 // the vendor's error, for the card's manual
 }
 

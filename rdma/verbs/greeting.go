@@ -67,7 +67,7 @@ func readAddress(r io.Reader) (address, error) {
 // A greeting is the first message over a connection.
 type greeting struct {
 	hosts.Greeting
-	at address // of the queue pair
+	at address // the address of the sender's queue pair
 }
 
 func (g *greeting) encode() []byte { return g.at.append(protocol.EncodeGreeting(g.Greeting)) }
@@ -82,7 +82,7 @@ func readGreeting(r io.Reader) (g greeting, err error) {
 // A reply answers a greeting.
 type reply struct {
 	hosts.Reply
-	at address // of the queue pair
+	at address // the address of the sender's queue pair
 }
 
 func (r *reply) encode() []byte { return r.at.append(protocol.EncodeReply(r.Reply)) }

@@ -41,7 +41,7 @@ type mail struct {
 		closed bool
 		free   []uint64             // buffers of sends that are not under way
 		to     [mailSends]*mailPeer // the machines that the pending sends go to
-		number uint64               // of the latest datagram
+		number uint64               // the number of the latest datagram
 		peers  map[rdma.MachineID]*mailPeer
 		asked  map[rdma.MachineID]time.Time
 		asking map[rdma.MachineID]bool
@@ -124,7 +124,7 @@ func (m *mail) close() error {
 	m.mu.peers = nil
 	m.mu.Unlock()
 	for _, p := range peers {
-		_ = p.stream.Close() // ends its goroutine
+		_ = p.stream.Close() // ends the goroutine of the connection
 	}
 	m.post.interrupt()
 	<-m.ended

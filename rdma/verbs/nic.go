@@ -167,7 +167,7 @@ func (nic *NIC) Deregister(k rdma.Key) {
 	r := nic.mu.regions[k]
 	if nic.mu.closed {
 		nic.mu.Unlock()
-		<-nic.ended // which ends all registrations
+		<-nic.ended // Close ends all registrations
 		return
 	}
 	if r == nil {
@@ -269,7 +269,7 @@ func (nic *NIC) Cut(m rdma.MachineID) {
 	agents := nic.mu.agents.Remove(func(id hosts.AgentID, _ *agent) bool { return id.From == m })
 	queues := nic.queuesLocked()
 	nic.mu.Unlock()
-	nic.sockets.End(m) // which ends their goroutines
+	nic.sockets.End(m) // ends the goroutines of the connections
 	hosts.StopAll(agents)
 	nic.mail.forget(m)
 	for _, q := range queues {
@@ -331,7 +331,7 @@ func (nic *NIC) Close() error {
 	queues := nic.queuesLocked()
 	agents := nic.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })
 	nic.mu.Unlock()
-	nic.sockets.Close() // ends their goroutines
+	nic.sockets.Close() // ends the goroutines of accepted connections
 	nic.cancel()
 	err := nic.door.Close()
 	hosts.StopAll(agents)

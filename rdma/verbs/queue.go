@@ -50,10 +50,10 @@ type Queue struct {
 	mu        struct {
 		lockrank.Mutex[lockrank.Later]
 		conns    []*conn          // indexed by machine; nil for a machine to which there was no connection
-		live     map[uint32]*conn // those that a completion may be for, by serial
-		serial   uint32           // of the latest connection
-		ready    []*conn          // those that have requests for the card
-		requests []request        // what is handed to the card next
+		live     map[uint32]*conn // the connections that a completion may be for, by serial
+		serial   uint32           // the serial of the latest connection
+		ready    []*conn          // the connections that have requests for the card
+		requests []request        // the requests that are handed to the card next
 		done     [64]completion
 		receives receives
 		reports  []rdma.Completion
@@ -247,7 +247,7 @@ func (q *Queue) completedLocked(d completion) {
 	}
 	c := q.mu.live[connOf(d.id)]
 	if c == nil {
-		return // of a connection that has ended
+		return // the connection of the request has ended
 	}
 	if d.status != statusSuccess {
 		c.breakLocked(&StatusError{Status: uint32(d.status), Vendor: d.vendor})
@@ -350,7 +350,7 @@ func (q *Queue) Close() error {
 		}
 	}
 	q.nic.removeQueue(q)
-	q.answering.Wait() // also for agents that others have removed from the NIC's table
+	q.answering.Wait() // waits also for agents that others have removed from the NIC's table
 	close(q.torn)
 	q.lane.interrupt() // ends watch
 	<-q.watched

@@ -14,7 +14,7 @@ type request struct {
 	rkey    uint32
 	op      wireOp
 	flags   uint8
-	refusal uint16 // why the card has not taken it, a number of errno; 0 if it has
+	refusal uint16 // why the card has not taken the request, a number of errno; 0 if it has
 }
 
 // A wireOp is what a card does for a request. C has the same numbers.
@@ -35,10 +35,10 @@ const (
 
 // A completion is what a card says of a request, or of a receive.
 type completion struct {
-	id        uint64 // that of the request
+	id        uint64 // the identifier of the request
 	status    status
-	vendor    uint32 // what the maker of the card says besides
-	bytes     uint32 // of a datagram
+	vendor    uint32 // what the maker of the card adds to the status
+	bytes     uint32 // the length of a datagram
 	isReceive uint32 // 1 if a receive has been used up: by a ring, or by a datagram
 }
 

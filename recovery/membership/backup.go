@@ -108,7 +108,7 @@ func (m *Machine) seesCMWork(c *cluster.Configuration) bool {
 		return false
 	}
 	notCM := slices.DeleteFunc(lease.Members(c), func(p call.Peer) bool { return p.Machine == c.CM })
-	answered, _ := m.probeAll(c, notCM) // it probes no suspects: here, only the CM
+	answered, _ := m.probeAll(c, notCM) // only the CM is probed: no suspects
 	return slices.Contains(answered, c.CM)
 }
 

@@ -91,8 +91,8 @@ type Machine struct {
 		asked                               cluster.ID         // another machine has asked this one to suspect the CM of this configuration
 		cut                                 bool               // while starting: the machine cannot reach the store
 		announced                           time.Time          // when AnnounceLeave was called; zero: it was not
-		leaving                             bool               // see Leave
-		finished                            bool               // see AwaitLeavers
+		leaving                             bool               // set by Leave
+		finished                            bool               // set by AwaitLeavers: nothing runs here any more
 		leavers                             map[call.Peer]bool // members that have announced that they leave: whether nothing runs there any more
 		unanswered                          map[call.Peer]int  // how many LEAVINGs in a row a member has not answered
 		handed                              bool               // current's CM has asked this machine to take its place
@@ -102,13 +102,13 @@ type Machine struct {
 		refusals                            []refusal       // members that have no room for replicas that they are being filled with (Refuse)
 		forget                              []forgetRequest // requests to stop waiting for the memories of machines
 		drains                              []drainRequest  // requests to drain machines, or to undo that
-		resizes                             []resizeRequest // the last request for another number of replicas, if any
+		resizes                             []resizeRequest // the last request for another number of replicas; empty if there is none
 		orders                              []orderRequest  // moves that operators ask for
 		moves                               moves
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: there is none
 		leads                               bool                              // the goroutine of lead is running
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
-		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; at the CM
+		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; used at the CM
 		floor                               cluster.ID                        // while starting: no configuration before this one is applied
 		line                                cluster.Line                      // the line of the configuration floor, if floor is set
 		refused                             []region.ID                       // replicas that Host.Apply of current refused

@@ -145,11 +145,11 @@ func (m *Machine) reconfigure() error {
 		t.Suspect = why.since
 	}
 	if base.ID > why.current.ID {
-		if base.CM == m.self.Machine { // this machine has stored base itself, but got no answer
+		if base.CM == m.self.Machine { // this machine has stored base, but got no answer
 			return m.distribute(base, t)
 		}
 		if !why.handed {
-			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // it has stored base, but its NEW-CONFIG has not come in time
+			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // that CM has stored base, but its NEW-CONFIG has not come in time
 		}
 	}
 	missing, err := m.findMissing(base, why.suspects)

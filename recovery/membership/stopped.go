@@ -15,7 +15,7 @@ import (
 // majority would answer. Restarting them would not help, since a restarted member has another
 // incarnation.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
-	for i, l := range m.askLivesOf(c, members) { // of c.Machines[i]
+	for i, l := range m.askLivesOf(c, members) { // l is the life of c.Machines[i]
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
 		if x := c.Machines[i]; isAlive || x == m.self.Machine {
 			answer = append(answer, x)

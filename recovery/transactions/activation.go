@@ -49,10 +49,10 @@ func (r *run) groups() (all []region.ID, groups []regionGroup) {
 func (r *run) activateAll(ctx context.Context) error {
 	all, groups := r.groups()
 	end := r.t.cfg.Clock.Now().Add(togetherPatience)
-	isUnready := func(g regionGroup) bool { return !r.isReadyLocked(g) } // locked: by wait
+	isUnready := func(g regionGroup) bool { return !r.isReadyLocked(g) } // locked: wait holds the lock
 	allReady := false
 	err := r.wait(ctx, func() bool {
-		allReady = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, isUnready) // locked: by wait
+		allReady = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, isUnready) // locked: wait holds the lock
 		return allReady || r.t.cfg.Clock.Now().After(end)
 	})
 	switch {

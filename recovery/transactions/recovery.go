@@ -28,7 +28,7 @@ type Recovery struct {
 		// exchanging are the members with which an exchange of greetings is in progress.
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
-		begun      uint64 // number of exchanges begun; it numbers them
+		begun      uint64 // how many exchanges this machine has begun; numbers them
 		// sent has the regions whose block tables this machine has sent to their backups. The value is
 		// the configuration in which the region's primary or backups had last changed by then.
 		sent map[region.ID]cluster.ID

@@ -122,13 +122,13 @@ func (r *Recovery) Drain(in cluster.ID) ([]Evidence, error) {
 	r.traces, r.over = make(map[record.ID]*trace), make(map[record.ID]bool)
 	r.recalled.gatherLocked(r)
 	r.gatherWorkersLocked(r.gatherLogsLocked)
-	r.leaveOutOlderLocked() // before notes, which are as old as the configuration in which they were made
+	r.leaveOutOlderLocked() // before the notes are gathered: a note is as old as the configuration in which it was made
 	r.recalled.gatherNotesLocked(r)
 	r.gatherWorkersLocked(r.gatherOwnNotesLocked)
 	r.gatherNotesLocked()
 	r.takeFoundLocked()
 	maps.DeleteFunc(r.traces, func(_ record.ID, t *trace) bool {
-		return len(t.parts) == 0 // no evidence is left, at most an outcome
+		return len(t.parts) == 0 // has no evidence, at most an outcome
 	})
 	r.countLeftLocked()
 	return r.evidenceLocked(), nil
@@ -266,7 +266,7 @@ func (r *Recovery) takeLocked(rec *record.Record, at Extent) {
 		t.takeWrites(rec.Writes, SeenLock, at)
 	case record.CommitBackup:
 		t.takeWrites(rec.Writes, SeenCommitBackup, at)
-	case record.CommitPrimary: // it has no writes: it is about the LOCK record before it
+	case record.CommitPrimary: // has no writes: it is about the LOCK record before it
 		for _, p := range t.parts {
 			if p.seen&SeenLock != 0 {
 				p.seen |= SeenCommitPrimary

@@ -44,7 +44,7 @@ type Recovery struct {
 // Config holds the parts of a machine that its Recovery uses.
 type Config struct {
 	Replicas *participant.Replicas
-	Workers  []Worker // by number
+	Workers  []Worker // indexed by number
 	// Configuration is the identifier of the machine's current configuration. Begin changes it.
 	Configuration *atomic.Uint32
 	LogBytes      int
@@ -81,7 +81,7 @@ type Log struct {
 	// Connection is the number of the connection over which the sibling writes.
 	Connection uint32
 	Memory     *nvram.Memory
-	Key        rdma.Key // of Memory, as it is registered
+	Key        rdma.Key // the key of Memory's registration
 }
 
 // Init sets up the recovery; Config must be set.

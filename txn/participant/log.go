@@ -50,8 +50,8 @@ type Log struct {
 
 // A tx is the state of one transaction that writes to regions of this machine, as primary or backup.
 type tx struct {
-	lock    []byte // its LOCK record in the log
-	backup  []byte // its COMMIT-BACKUP record in the log
+	lock    []byte // the transaction's LOCK record in the log
+	backup  []byte // the transaction's COMMIT-BACKUP record in the log
 	locked  bool   // the objects of lock are locked here
 	applied bool   // the writes of lock have been applied here, and the objects unlocked
 	// held says that recovery needs the records: they stay until recovery releases them, even if

@@ -239,7 +239,7 @@ func Append(b []byte, r *Record) []byte {
 type Decoder struct {
 	b   []byte
 	ok  bool
-	err error // what is wrong, if known
+	err error // what is wrong with the input, if known
 }
 
 // NewDecoder returns a decoder of b. The results of its methods alias b.
@@ -270,7 +270,7 @@ func (d *Decoder) word() uint64 {
 func Decode(b []byte, r *Record) error {
 	d := NewDecoder(b)
 	head, who := d.word(), d.word()
-	truncated, regions, writes := int(uint8(head>>48)), int(uint16(head>>32)), int(uint32(head)) // counts
+	truncated, regions, writes := int(uint8(head>>48)), int(uint16(head>>32)), int(uint32(head)) // the numbers of items that follow
 	r.Kind = Kind(head>>56) & kindMask
 	if format := Kind(head>>56) &^ AnnexedFlag >> kindBits; format > formatMax {
 		return fmt.Errorf("%w: format %d, it reads formats up to %d: start this machine with a newer farmsql", ErrFormat, format, formatMax)

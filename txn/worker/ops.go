@@ -96,7 +96,7 @@ func (w *Worker) loseLocked(to rdma.MachineID, err error) {
 // settleLocked tells the waiters of op how it ended, and returns err.
 func (w *Worker) settleLocked(op *pendingOp, err error) error {
 	switch {
-	case op == nil: // nothing waits
+	case op == nil: // no goroutine waits
 	case op.wait != nil:
 		op.wait.DoneLocked(err)
 	case op.acks != nil:

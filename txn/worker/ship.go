@@ -225,7 +225,7 @@ func (w *Worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 //
 //go:noinline
 func growStack() {
-	var room [14 << 10]byte // with the frames that are there, more than 8 KiB and less than 16
+	var room [14 << 10]byte // together with the frames on the stack, more than 8 KiB and less than 16
 	runtime.KeepAlive(&room)
 }
 

@@ -50,7 +50,7 @@ type Worker struct {
 	calls   map[uint64]*call   // calls that wait for a reply, by tag
 	ops     ops
 	nextTag uint64
-	beats   uint64 // see Beat
+	beats   uint64 // counts calls of Beat
 	// releases counts the slots and annexes given back to other machines; released counts the ones
 	// that have arrived there.
 	releases, released uint64
@@ -330,7 +330,7 @@ func (w *Worker) answerBell() {
 		if !w.bell.Load() || !w.mu.TryLock() {
 			return
 		}
-		w.bell.Store(false) // before processing: input that arrives meanwhile rings again
+		w.bell.Store(false) // cleared before processing: input that arrives meanwhile rings again
 		w.stepLocked()
 		w.RingPeersLocked()
 		w.endBatchLocked()
