@@ -178,13 +178,13 @@ func (s *ownStore) rivalAt(now time.Time) string {
 // reportRival returns a function that logs that another machine keeps a configuration of its
 // own, too. One goroutine calls it.
 func (s *ownStore) reportRival(now func() time.Time) func(reason error) {
-	said := make(map[string]time.Time) // when each reason was last logged
+	logged := make(map[string]time.Time) // when each reason was last logged
 	return func(reason error) {
 		s.rival.Store(&sighting{reason.Error(), now()})
-		if last, ok := said[reason.Error()]; ok && now().Sub(last) < rivalPeriod {
+		if last, ok := logged[reason.Error()]; ok && now().Sub(last) < rivalPeriod {
 			return
 		}
-		said[reason.Error()] = now()
+		logged[reason.Error()] = now()
 		s.cfg.Logger.Error("another machine keeps a configuration of this cluster, too", "machine", s.id.Machine, "error", reason)
 	}
 }
@@ -398,7 +398,7 @@ func placeOf(s raftstore.Successor) string {
 func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.Successor, ok bool) {
 	taken := make(map[int]bool)
 	for m := range f.Machines {
-		if member, is := c.Member(m); is && !slices.Contains(f.Gone, m) {
+		if member, isMember := c.Member(m); isMember && !slices.Contains(f.Gone, m) {
 			taken[member.FailureDomain] = true
 		}
 	}

@@ -144,7 +144,7 @@ func (c Config) checkToken() error {
 	if err != nil {
 		return fmt.Errorf("farmsql: Join (--join): %w", err)
 	}
-	if is, err := t.IsOf(c.peerFolder()); err != nil || !is {
+	if isOfCluster, err := t.IsOf(c.peerFolder()); err != nil || !isOfCluster {
 		return withPrefix("", errors.Join(fmt.Errorf("%w: Join (--join) is a token of another cluster than that of %s", ErrOtherFolder, c.peerFolder()), err))
 	}
 	return nil

@@ -157,8 +157,8 @@ func (o *Operator) waitsFor(s Status) string {
 	default:
 		text = "waits for the catalog"
 	}
-	if said := o.attempt.Load(); said != nil {
-		text += ": " + *said
+	if failure := o.attempt.Load(); failure != nil {
+		text += ": " + *failure
 	}
 	return text
 }

@@ -69,15 +69,15 @@ func (ch *chains) next(total int) (best []link) {
 	lowest, low := 0, ch.pl.least(ch.pl.primaries)
 	for _, n := range ch.sizes {
 		for _, from := range ch.pl.targets {
-			has := ch.pl.primaries[from]
-			if n*(n-(has-low)) >= lowest || !ch.pl.isUneven(n, has-low, total) {
+			primaries := ch.pl.primaries[from]
+			if n*(n-(primaries-low)) >= lowest || !ch.pl.isUneven(n, primaries-low, total) {
 				continue
 			}
 			path := ch.lowestFrom(from, n, low)
 			if path == nil {
 				continue
 			}
-			d := has - ch.pl.primaries[path[len(path)-1].to]
+			d := primaries - ch.pl.primaries[path[len(path)-1].to]
 			if cost := n * (n - d); cost < lowest && ch.pl.isUneven(n, d, total) {
 				best, lowest = path, cost
 			}

@@ -116,24 +116,24 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 // than before. So replicas that are being filled can be refused. Regions with fewer replicas
 // grow, too: nothing was added for machines that came while fewer replicas were wanted.
 func (c *Configuration) noteHad(group []int, before int) {
-	has := func(i int) int { // once its move has ended
+	replicas := func(i int) int { // of region i, once its move has ended
 		p := &c.Regions[i]
 		if p.Move != nil {
 			return len(p.Backups)
 		}
 		return len(p.Backups) + 1
 	}
-	complete := has(group[0])
+	complete := replicas(group[0])
 	for _, i := range group {
 		p := &c.Regions[i]
-		complete = min(complete, has(i), len(p.Replicas())-len(p.Filling))
+		complete = min(complete, replicas(i), len(p.Replicas())-len(p.Filling))
 	}
 	for _, i := range group {
 		p := &c.Regions[i]
 		p.Had = cmp.Or(p.Had, before)
 		switch {
-		case has(i) > c.Replicas:
-			p.Had = max(p.Had, has(i))
+		case replicas(i) > c.Replicas:
+			p.Had = max(p.Had, replicas(i))
 		case c.Replicas > before:
 			p.Had = min(p.Had, max(before, complete))
 		}

@@ -173,11 +173,11 @@ func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
 // attempt may have succeeded.
 func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (done bool, err error) {
 	if old == 0 || s.current.revision != old {
-		c, is, err := s.get()
+		c, stored, err := s.get()
 		switch {
 		case err != nil:
 			return false, err
-		case lost && bytes.Equal(is, b):
+		case lost && bytes.Equal(stored, b):
 			return true, nil
 		case c.revision() != old:
 			return false, ErrMoved

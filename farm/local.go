@@ -108,11 +108,11 @@ func (l *Local) openMemory() error {
 	}
 	machines := l.cfg.firstMachines()
 	if last != nil {
-		there, err := l.cfg.machinesThere(last)
+		present, err := l.cfg.machinesThere(last)
 		if err != nil {
 			return err
 		}
-		machines = machinesOf(last, there)
+		machines = machinesOf(last, present)
 		// Check the settings before openMachine creates memory by them.
 		if err := l.cfg.adopts(last, len(machines)); err != nil {
 			return err

@@ -229,9 +229,9 @@ func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error)
 // keepSomeRoom calls keepRoom if the member has no reserve at all.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
-	has := len(m.reserve.pieces) > 0
+	hasReserve := len(m.reserve.pieces) > 0
 	m.reserve.Unlock()
-	if !has {
+	if !hasReserve {
 		m.keepRoom()
 	}
 }
@@ -258,8 +258,8 @@ func (m *Member) keepRoomLocked() error {
 	if err != nil {
 		return err
 	}
-	has := m.reserve.sizeLocked()
-	return cmp.Or(m.shrinkReserveLocked(has-wanted), m.growReserveLocked(wanted-has))
+	size := m.reserve.sizeLocked()
+	return cmp.Or(m.shrinkReserveLocked(size-wanted), m.growReserveLocked(wanted-size))
 }
 
 // delayReserve makes keepRoom and keepSomeRoom do nothing until takeDelayedReserve is called.

@@ -25,12 +25,12 @@ func Stored(folder string) (Config, bool, error) {
 	if err != nil || last == nil {
 		return Config{}, false, err
 	}
-	there, err := machinesIn(folder, last.Cluster)
+	present, err := machinesIn(folder, last.Cluster)
 	if err != nil {
 		return Config{}, false, err
 	}
 	return Config{
-		Folder: folder, Machines: len(machinesOf(last, there)), Replicas: last.Replicas, Workers: last.Workers,
+		Folder: folder, Machines: len(machinesOf(last, present)), Replicas: last.Replicas, Workers: last.Workers,
 		RegionBytes: last.RegionBytes, LogBytes: last.LogBytes,
 	}, true, nil
 }

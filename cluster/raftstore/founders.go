@@ -89,8 +89,8 @@ func CheckLine(known, learned cluster.Line) error {
 
 // Has reports whether a machine is a founder.
 func (f Founders) Has(m rdma.MachineID) bool {
-	_, is := f.Machines[m]
-	return is
+	_, isFounder := f.Machines[m]
+	return isFounder
 }
 
 // Highest returns the highest number of a machine that is a founder, was one, or is about to become one.
@@ -267,8 +267,8 @@ func (f *Founders) leave() {
 
 // insert adds a machine to an ascending list.
 func insert(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
-	i, has := slices.BinarySearch(list, m)
-	if has {
+	i, isThere := slices.BinarySearch(list, m)
+	if isThere {
 		return list
 	}
 	return slices.Insert(list, i, m)

@@ -17,7 +17,7 @@ import (
 // Nobody can be sure that machines are lost for good, and two operators may refound two machines. A machine that was
 // refounded knows those that it left behind (Founders.Left), and asks them:
 //
-//	before it begins   the majority of before is back     it does not begin: ErrNotLost
+//	before it begins   the former majority is back        it does not begin: ErrNotLost
 //	                   another was refounded, and begun   it has changed nothing yet, and is removed: ErrRemoved
 //	                   another has not begun either       the one with the lower version waits until the other begins, or ends
 //	while it runs      another was refounded              the one with the lower version stops: ErrSplit

@@ -181,8 +181,8 @@ func (r *Refounding) applyVotes(e *raftpb.Entry) error {
 	if isVote && len(c.GetChanges()) == 2 {
 		r.votes.VotersOutgoing = slices.Clone(r.votes.GetVoters())
 	}
-	for _, one := range c.GetChanges() {
-		r.applyVote(one.GetType(), one.GetNodeId())
+	for _, voteChange := range c.GetChanges() {
+		r.applyVote(voteChange.GetType(), voteChange.GetNodeId())
 	}
 	if isVote {
 		r.founders.vote()
@@ -228,13 +228,13 @@ func (r *Refounding) Absent(ctx context.Context, cfg Config, patience time.Durat
 	var running sync.WaitGroup
 	for i := range all {
 		running.Go(func() {
-			one, done := context.WithTimeout(asking, patience)
+			limited, done := context.WithTimeout(asking, patience)
 			defer done()
-			absent, there := r.askFor(one, cfg, all[i].Machine)
+			reason, err := r.askFor(limited, cfg, all[i].Machine)
 			if asking.Err() != nil {
 				return // this request was cut short
 			}
-			if all[i].Reason, present[i] = absent, there; there != nil {
+			if all[i].Reason, present[i] = reason, err; err != nil {
 				cancel() // the others do not matter any more
 			}
 		})
@@ -387,8 +387,8 @@ func keepFormer(folder string) error {
 func latestFormer(folder string) (highest int, err error) {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
-		text, is := strings.CutPrefix(e.Name(), formerLogName)
-		if n, err := strconv.Atoi(text); is && err == nil { // not a spare copy of a former log
+		number, isFormer := strings.CutPrefix(e.Name(), formerLogName)
+		if n, err := strconv.Atoi(number); isFormer && err == nil { // not a spare copy of a former log
 			highest = max(highest, n)
 		}
 	}
@@ -422,8 +422,8 @@ func isFormer(path string, snapshot *raftpb.Snapshot) (bool, error) {
 	}
 	hard, _, _ := l.memory.InitialState() // never fails
 	last, _ := l.memory.LastIndex()       // never fails
-	is := last+indexesPerRefounding == snapshot.GetMetadata().GetIndex() && hard.GetTerm()+indexesPerRefounding == snapshot.GetMetadata().GetTerm()
-	return is, l.close()
+	isReplaced := last+indexesPerRefounding == snapshot.GetMetadata().GetIndex() && hard.GetTerm()+indexesPerRefounding == snapshot.GetMetadata().GetTerm()
+	return isReplaced, l.close()
 }
 
 func formerLog(folder string, n int) string {
@@ -467,8 +467,8 @@ func UndoRefounding(folder string) error {
 	if err != nil {
 		return fmt.Errorf("cluster: find the log of before: %w", err)
 	}
-	is, err := isFormer(former, snapshot)
-	if err != nil || !is {
+	isReplaced, err := isFormer(former, snapshot)
+	if err != nil || !isReplaced {
 		return errors.Join(fmt.Errorf("%w (%s)", errNotFormer, former), err)
 	}
 	b, err := os.ReadFile(former)

@@ -110,16 +110,16 @@ func openDevice(name string) (*C.struct_ibv_context, string, error) {
 	defer C.ibv_free_device_list(list)
 	var names []string
 	for _, d := range unsafe.Slice(list, int(n)) {
-		is := C.GoString(C.ibv_get_device_name(d))
-		names = append(names, is)
-		if name != "" && is != name {
+		found := C.GoString(C.ibv_get_device_name(d))
+		names = append(names, found)
+		if name != "" && found != name {
 			continue
 		}
 		context, err := C.ibv_open_device(d)
 		if context == nil {
-			return nil, "", null("verbs: opening device "+is, err)
+			return nil, "", null("verbs: opening device "+found, err)
 		}
-		return context, is, nil
+		return context, found, nil
 	}
 	if name == "" {
 		return nil, "", errors.New("verbs: there is no RDMA device: ibv_devices lists none; is the card's driver loaded, and ibverbs-providers installed?")
@@ -215,18 +215,18 @@ func (c *verbsCard) next() (event, error) {
 	if err != nil {
 		return event{}, err
 	}
-	is := event{kind: kindOf(uint32(e._type)), text: C.GoString(C.ibv_event_type_str(uint32(e._type))), pair: uint32(e.pair)}
+	told := event{kind: kindOf(uint32(e._type)), text: C.GoString(C.ibv_event_type_str(uint32(e._type))), pair: uint32(e.pair)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for l := range c.lanes {
 		if uint64(uintptr(unsafe.Pointer(l.cq))) == uint64(e.cq) || uint64(uintptr(unsafe.Pointer(l.srq))) == uint64(e.srq) {
-			is.lane = l
+			told.lane = l
 		}
 	}
-	if l, ok := is.lane.(*verbsLane); ok && is.kind == receivesLow {
+	if l, ok := told.lane.(*verbsLane); ok && told.kind == receivesLow {
 		C.fv_limit(l.srq, C.int(l.limit)) // the event has disarmed the limit
 	}
-	return is, nil
+	return told, nil
 }
 
 func kindOf(e uint32) eventKind {

@@ -54,9 +54,9 @@ func DecodeGreeting(b []byte, version protocol.Version) (g Greeting, err error) 
 		if len(b) < 8 {
 			return g, fmt.Errorf("%w: %d bytes", ErrBadGreeting, len(b))
 		}
-		if said := binary.LittleEndian.Uint64(b); said != uint64(version) {
+		if sent := binary.LittleEndian.Uint64(b); sent != uint64(version) {
 			return g, fmt.Errorf("%w: it is of version %d of the protocol, the two machines speak version %d: start the one with the older farmsql anew, with the newer one",
-				ErrBadGreeting, said, version)
+				ErrBadGreeting, sent, version)
 		}
 		b = b[8:]
 	}

@@ -19,11 +19,11 @@ var ErrHeld = errors.New("txn: the logs of the machine are being recovered")
 func (m *Machine) Listen(peer rdma.MachineID) (message.Greeting, error) {
 	g := message.Greeting{Epoch: m.epoch.Load()}
 	for _, w := range m.workers {
-		one, err := m.listenAt(w, peer)
+		greeting, err := m.listenAt(w, peer)
 		if err != nil {
 			return g, fmt.Errorf("txn: worker %d cannot listen to machine %d: %w", w.ID, peer, err)
 		}
-		g.Workers = append(g.Workers, one)
+		g.Workers = append(g.Workers, greeting)
 	}
 	m.recovery.EndLoans()
 	return g, nil

@@ -121,10 +121,10 @@ func (i Inspection) Reserve(r message.Reservation) error {
 func (i Inspection) ForgetAnnexes() {
 	i.m.mu.Lock()
 	defer i.m.mu.Unlock()
-	left := maps.Clone(*i.m.handlers.Load())
-	delete(left, HandlerAnnex)
-	delete(left, handlerDropAnnex)
-	i.m.handlers.Store(&left)
+	handlers := maps.Clone(*i.m.handlers.Load())
+	delete(handlers, HandlerAnnex)
+	delete(handlers, handlerDropAnnex)
+	i.m.handlers.Store(&handlers)
 }
 
 // Idle returns an error that names anything left over although nothing is going on: reserved log
