@@ -22,7 +22,7 @@ const (
 	// each leaves out up to so many more, at random. Identifiers have 32 bits, which is enough
 	// for some 400 Refoundings.
 	idsLeftOut       = 8_000_000
-	revisionsLeftOut = 1_000_000 // times revisionsPerRefounding
+	revisionsLeftOut = 1_000_000 // in units of revisionsPerRefounding
 )
 
 // ErrNobodyLeft means that no machine of a configuration is left.

@@ -44,7 +44,7 @@ func (m *Member) hasLogsWithoutLives() (bool, error) {
 	for _, name := range names {
 		var sender, worker int
 		n, _ := fmt.Sscanf(name, logPrefix+"%d-%d", &sender, &worker)
-		if n == 2 && name == fmt.Sprintf("%s%d-%d", logPrefix, sender, worker) { // nothing follows
+		if n == 2 && name == fmt.Sprintf("%s%d-%d", logPrefix, sender, worker) { // nothing follows the two numbers
 			return true, err
 		}
 	}

@@ -35,7 +35,7 @@ type state struct {
 	// the same state. w is the stripe's worker.
 	stripe *worker.Stripe
 	w      *worker.Worker
-	counts *counts         // the stripe's
+	counts *counts         // the counts of the stripe
 	begun  uint            // transactions that have had this state
 	ctx    context.Context // ends the transaction's waits
 	op     worker.Operation

@@ -370,7 +370,7 @@ func (s *state) judgeChecks() (out result, moved bool, err error) {
 	asked := -1
 	for i := range s.checks {
 		c := &s.checks[i]
-		if c.verdict == message.Same || c.question >= 0 && c.question == asked { // asked already
+		if c.verdict == message.Same || c.question >= 0 && c.question == asked { // unchanged, or its question was asked already
 			continue
 		}
 		switch {

@@ -99,7 +99,7 @@ func NewLine(e *call.Endpoint, kind uint8, line Line, cfg Config) (Keeper, error
 func (k *hosts) Length() time.Duration {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	if k.c == nil { // closed
+	if k.c == nil { // the keeper is closed
 		return k.length
 	}
 	return time.Duration(C.lease_thread_length(k.c))

@@ -45,7 +45,7 @@ func (t *Together) leave(k *togetherKeeper) (told []*togetherKeeper) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.Index(t.keepers, k)
-	if i < 0 { // closed before
+	if i < 0 { // the keeper was closed before
 		return nil
 	}
 	t.keepers = slices.Delete(t.keepers, i, i+1)

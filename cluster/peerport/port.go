@@ -96,7 +96,7 @@ func serverConfig(config *tls.Config) *tls.Config {
 		if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == string(Join) {
 			return strangers, nil
 		}
-		return nil, nil // members
+		return nil, nil // use members
 	}
 	return members
 }

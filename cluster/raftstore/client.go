@@ -77,7 +77,7 @@ func (c *ClientConfig) complete() error {
 type Client struct {
 	cfg      ClientConfig
 	founding Founding           // the founding of the store; its Machine means nothing
-	life     [8]byte            // random, for requestID
+	life     [8]byte            // a random number, for requestID
 	counter  atomic.Uint64      // counts requests
 	ctx      context.Context    // done when the Client is closed
 	cancel   context.CancelFunc // ends ctx

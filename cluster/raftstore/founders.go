@@ -212,7 +212,7 @@ func (f *Founders) replace(s Successor) error {
 	case f.Next != nil && *f.Next == s:
 		return nil
 	case f.Has(s.Machine) && (s.IsFurther() || slices.Contains(f.Removed, s.For)):
-		return nil // a late copy
+		return nil // a late copy of the change
 	case s.IsFurther() && len(f.Machines) >= f.Wanted:
 		return fmt.Errorf("%w: no place is free for machine %d", ErrFounders, s.Machine)
 	case !s.IsFurther() && !slices.Contains(f.Gone, s.For):

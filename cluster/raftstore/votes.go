@@ -164,7 +164,7 @@ func isReady(status raft.Status, f Founders) bool {
 	if by.State != tracker.StateReplicate || !by.RecentActive || by.Match+lagMax < status.GetCommit() {
 		return false
 	}
-	answering := 1 // the successor
+	answering := 1 // the successor counts as answering
 	for m := range f.Machines {
 		id := raftID(m)
 		if m != f.Next.For && (id == status.ID || status.Progress[id].RecentActive) {

@@ -78,7 +78,7 @@ func (r *run) load(machine int) (*cluster.Configuration, error) {
 	o := operation{machine: machine, begin: r.moment.Add(1)}
 	c, err := r.system.Store(machine).Load()
 	if err != nil {
-		return nil, err // tells nothing
+		return nil, err // a failed load tells nothing
 	}
 	o.revision, o.writer = revisionOf(c), writerOf(c)
 	r.record(o)

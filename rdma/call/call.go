@@ -24,7 +24,7 @@ type pending struct {
 	to      Peer
 	kind    uint8
 	started bool        // the other side has all its handlers
-	event   clock.Event // set when done
+	event   clock.Event // set when the call is done
 	done    bool
 	refused error // the call fails with this if no better answer comes before the deadline
 	reply   []byte

@@ -26,7 +26,7 @@ type Network struct {
 	mu      struct {
 		lockrank.Mutex[lockrank.Leaf]
 		nics  map[rdma.MachineID]*NIC
-		conns map[*conn]struct{} // the unbroken ones
+		conns map[*conn]struct{} // the connections that are not broken
 		cut   map[[2]rdma.MachineID]bool
 	}
 }

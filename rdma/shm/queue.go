@@ -105,7 +105,7 @@ func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []
 		}
 		q.counts.Operations.Add(^uint64(0)) // see NIC.Counts
 		switch err {
-		case rdma.ErrBroken: // a fault
+		case rdma.ErrBroken: // the operation has faulted
 			q.conns[to].broken.Store(true)
 		case errNoConn:
 			err = q.connect(to)

@@ -57,7 +57,7 @@ type state struct {
 	memory  *nvram.Memory // keeps the file mapped
 	inode   uint64
 	machine rdma.MachineID
-	life    uint64 // random
+	life    uint64 // a random number
 	alive   *atomic.Uint64
 }
 

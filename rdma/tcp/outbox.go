@@ -27,7 +27,7 @@ type outbox struct {
 		taken     int // how many bytes of held the last attempt has sent
 		pumped    int // how many bytes pump is sending
 	}
-	attempt func(fd uintptr) bool // attemptLocked, made once
+	attempt func(fd uintptr) bool // attemptLocked as a value, made once
 	calls   *atomic.Uint64        // counts system calls that send
 	// moved counts the bytes that the socket has taken or given.
 	moved atomic.Uint64

@@ -113,7 +113,7 @@ type eventKind uint8
 
 const (
 	cardFailed   eventKind = iota // the device is gone, or works no more
-	portDown                      // nothing gets through
+	portDown                      // no packet gets through
 	portUp                        // packets get through again
 	pairFailed                    // a queue pair works no more
 	laneFailed                    // a completion queue, or a shared receive queue, works no more

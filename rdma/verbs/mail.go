@@ -34,7 +34,7 @@ type mail struct {
 	key    uint32
 	packet int // the length of a packet
 	inbox  hosts.Inbox
-	parts  assembly // the receiving goroutine's
+	parts  assembly // only the receiving goroutine uses it
 	ended  chan struct{}
 	mu     struct {
 		lockrank.Mutex[lockrank.Later]
@@ -53,7 +53,7 @@ type mailPeer struct {
 	route   route
 	address address
 	stream  net.Conn // the connection that tells when it ends
-	sends   int      // under way
+	sends   int      // how many sends are pending
 	isLeft  bool     // there will be no further sends
 }
 
@@ -194,7 +194,7 @@ func (m *mail) sendLocked(p *mailPeer, b []byte) {
 		buffer := asBytes(m.memory.Pointer(m.sendAt(id), uint64(m.packet)), m.packet)
 		n := encodePart(buffer[:packet], m.nic.cfg.Machine, m.mu.number, i, b)
 		if m.post.send(p.route, p.address, id, unsafe.Pointer(&buffer[0]), n, m.key) != nil {
-			return // lost
+			return // the datagram is lost
 		}
 		m.mu.free = m.mu.free[:len(m.mu.free)-1]
 		m.mu.to[id-mailReceives] = p

@@ -128,7 +128,7 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	nic.mu.Lock()
 	err := nic.mayRegisterLocked(k)
 	if err == nil {
-		nic.mu.regions[k] = nil // taken
+		nic.mu.regions[k] = nil // takes the key
 		nic.using.Add(1)
 	}
 	nic.mu.Unlock()
@@ -136,7 +136,7 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 		return err
 	}
 	defer nic.using.Done()
-	r, err := nic.newRegistration(m) // takes long
+	r, err := nic.newRegistration(m) // without the lock: this takes long
 	if err == nil {
 		err = nic.memories.Register(k, m) // cannot fail: the key is taken, and Close waits
 	}
@@ -326,7 +326,7 @@ func (nic *NIC) Close() error {
 	defer close(nic.ended)
 	nic.mu.closed = true
 	nic.mu.Unlock()
-	nic.using.Wait() // nothing new begins
+	nic.using.Wait() // from here on nothing new begins
 	nic.mu.Lock()
 	queues := nic.queuesLocked()
 	agents := nic.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })

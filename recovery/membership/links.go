@@ -297,10 +297,10 @@ func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time
 		b.last = now
 	case wasBroken:
 		b.since, b.last, b.closed = time.Time{}, time.Time{}, now
-	case !isBroken: // whole, as before
+	case !isBroken: // the direction is whole, as before
 	case b == nil:
 		l.breakages[d] = &breakage{since: now, last: now, times: 1}
-	default: // it breaks again
+	default: // the direction breaks again
 		if now.Sub(b.closed) > flapMemory*lease {
 			b.times = 0
 		}

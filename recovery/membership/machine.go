@@ -120,7 +120,7 @@ type Machine struct {
 		links                               links
 		missing                             []rdma.MachineID // machines that do not answer, if there is no majority; otherwise nil
 		waiters                             []clock.Event
-		running                             int // goroutines
+		running                             int // how many goroutines run
 	}
 	idle clock.Event
 }

@@ -153,9 +153,9 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 }
 
 // outstandingLocked returns how long machines that have been left out may still hold a lease,
-// as far as this machine can tell from the leases that it has granted. Those machines may also
-// hold leases from the last CM; but these end no later than the lease that this machine granted
-// to that CM.
+// as far as this machine can tell from the leases that it has granted. Those machines may hold
+// leases from other machines, too. But the leases that the last CM granted end no later than
+// the lease that this machine granted to that CM.
 //
 // It returns 0 only if all machines left out since the last committed configuration are known
 // to be dead. It is not enough that some are dead: a dead process serves nothing, but a live

@@ -43,7 +43,7 @@ func replicasOf(c *cluster.Configuration, regions []region.ID) []rdma.MachineID 
 	for _, id := range regions {
 		p, ok := c.Placement(id)
 		if !ok {
-			continue // lost
+			continue // the region is lost, with all its replicas
 		}
 		for _, m := range p.Replicas() {
 			if !slices.Contains(all, m) {

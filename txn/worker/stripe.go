@@ -22,7 +22,7 @@ type Stripe struct {
 	// begin there. Neither changes.
 	Number int
 	Worker *Worker
-	epoch  *atomic.Uint64 // the machine's
+	epoch  *atomic.Uint64 // the epoch of the machine
 	_      prefetch.Pad
 }
 
