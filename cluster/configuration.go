@@ -151,8 +151,8 @@ type Configuration struct {
 	// version 1.
 	Speaks protocol.Version
 	CM     rdma.MachineID
-	// Replicas is f+1, the number of copies that each region should have. If an operator changes it, regions get there
-	// one after the other: see Resize.
+	// Replicas is f+1, the number of copies that each region should have. If an operator
+	// changes it, regions get their new number one after the other: see Resize.
 	Replicas int
 	// NextRegion is the identifier that the next region gets.
 	NextRegion region.ID
@@ -165,7 +165,8 @@ type Configuration struct {
 	// Line grows when the configuration store was lost: see Refounded. Earlier program versions leave it out, and
 	// drop what others had stored.
 	Line Line `json:",omitempty"`
-	// Gaps are the identifiers that each of these Refoundings has left out. Earlier program versions leave them out.
+	// Gaps are the identifiers that the refoundings of Line have left out. Earlier program
+	// versions leave Gaps out.
 	Gaps []Gap `json:",omitempty"`
 	// Root is the object from which all other objects can be found.
 	Root region.Ptr `json:"-"`

@@ -106,8 +106,8 @@ func (c *Configuration) isFilledMove(group []int) bool {
 	})
 }
 
-// leave removes the replica that moves away. Its place as the primary goes to the target, so that
-// NextMoves can tell whether the move is worth it.
+// leave removes the replica that moves away. If that was the primary, the target takes its
+// place, so that NextMoves can tell whether the move is worth it.
 func (p *Placement) leave(in ID) {
 	if p.Primary == p.Move.From {
 		p.Primary, p.LastPrimaryChange = p.Move.To, in

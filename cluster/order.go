@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Order is the move of a replica that an operator asks for. The other regions of the group move
-// along. It is carried out as any move; afterwards the replica is pinned: balance leaves it where the
-// operator has put it, and evens out the machines with other replicas.
+// An Order is the move of a replica that an operator asks for. The other regions of the group
+// move along. It is carried out like any move. Afterwards the replica is pinned: balance leaves
+// it where the operator has put it, and moves other replicas to even out the machines.
 type Order struct {
 	Region region.ID
 	Move

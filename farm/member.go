@@ -56,9 +56,9 @@ type MemberConfig struct {
 	// Prepare, if not nil, is called with the machine's transactions to register the handlers of
 	// shipped functions, before any machine can ship a function to it.
 	Prepare func(*txn.Machine)
-	// HoldMoves says that no replicas move, as after HoldMoves, from the beginning: neither
-	// those that an earlier life has begun to move, nor those of machines that are being
-	// drained.
+	// HoldMoves says that no replicas move, as after a call of HoldMoves, but from the
+	// beginning: neither those that an earlier life has begun to move, nor those of machines
+	// that are being drained.
 	HoldMoves bool
 	// BalanceDelay is membership.Config's.
 	BalanceDelay time.Duration

@@ -273,7 +273,7 @@ func (k *hosts) event() {
 	k.logRefused()
 }
 
-// logRefused logs how many datagrams have not counted since it was last called and logged something.
+// logRefused logs how many datagrams have not counted since it last logged something.
 func (k *hosts) logRefused() {
 	v := k.verdicts()
 	total := v.Garbage + v.UnknownKey + v.Forged + v.Replayed

@@ -19,7 +19,7 @@ type joinRequest struct {
 	Member  cluster.Member
 	// Holds are the regions that the machine's memory holds, in whatever state.
 	Holds []region.ID
-	// Settings are those of the machine. Earlier program versions leave them out.
+	// Settings are the settings of the machine. Earlier program versions leave them out.
 	Settings cluster.Settings `json:",omitzero"`
 	// Line is the line of the configuration that the machine has loaded; empty, but not null,
 	// if that has none. Earlier program versions leave it out.

@@ -18,7 +18,7 @@ import (
 //	               Leave on it would keep its leases and replace nobody.
 //	AwaitLeavers   Nothing runs here any more. If all members leave, the machine stays until nothing
 //	               runs at any of them: their last statements need its regions, and its leases.
-//	Leave          The machine moves the instance on no more.
+//	Leave          The machine no longer moves the instance on.
 //
 // When all members have announced that they leave, the instance ends: none of them begins another
 // configuration. Otherwise members whose statements take long would evict members that have stopped

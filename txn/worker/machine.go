@@ -264,8 +264,8 @@ func (m *Machine) awaitServed(patience time.Duration) error {
 	return nil
 }
 
-// closeQueues ends the pending operations with other machines: the queues complete nothing any
-// more.
+// closeQueues ends the pending operations with other machines: after it the queues complete
+// nothing.
 func (m *Machine) closeQueues() (err error) {
 	for _, w := range m.workers {
 		err = errors.Join(err, w.q.Close())
