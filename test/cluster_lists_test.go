@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/internal/lists"
 )
 
 // TestHostsKeepLists: clusters of three and of five hosts, over TCP with TLS, whose clients append to lists
@@ -54,7 +56,7 @@ var (
 // A listLoad is a fleet whose clients append to lists, and know for how long they wait.
 type listLoad struct {
 	*fleetLoad
-	lists   listClients
+	lists   *lists.Clients
 	waits   waits
 	lease   time.Duration
 	answers answers
@@ -66,7 +68,10 @@ func newListLoad(t *testing.T, f *fleet) *listLoad {
 	l.prepare()
 	db := l.connect(f.machines[0], "fleet")
 	defer db.Close()
-	l.lists.prepare(t, db)
+	var err error
+	if l.lists, err = lists.New(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
 	var ok bool
 	if l.lease, ok = f.leases(); l.lease == 0 {
 		t.Fatalf("no lease time has been logged (kept by a thread: %v)", ok)
@@ -76,7 +81,7 @@ func newListLoad(t *testing.T, f *fleet) *listLoad {
 
 // begin starts the clients, two on each machine.
 func (l *listLoad) begin() {
-	operations := []operation{l.waits.timed(l.lists.single), l.waits.timed(l.lists.several)}
+	operations := []operation{l.waits.timed(listOperation(l.lists.Single).onMachine), l.waits.timed(listOperation(l.lists.Several).onMachine)}
 	for i, o := range operations {
 		operations[i] = l.answers.noted(i, o)
 	}
@@ -107,12 +112,12 @@ func (l *listLoad) judge() {
 	l.t.Helper()
 	for _, m := range l.fleet.machines {
 		db := l.connect(m, "fleet")
-		if err := l.again(func() error { return l.lists.readAll(l.t.Context(), db, fmt.Sprintf("all at machine %d", m.id)) }); err != nil {
+		if err := l.again(func() error { return l.lists.ReadAll(l.t.Context(), db, fmt.Sprintf("all at machine %d", m.id)) }); err != nil {
 			l.t.Errorf("machine %d: %v", m.id, err)
 		}
 		_ = db.Close()
 	}
-	l.lists.check(l.t)
+	checkLists(l.t, l.lists)
 	l.t.Log(l)
 }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/farmsql/farmsql/internal/lists"
 )
 
 // A fleetLoad runs clients at all machines of a fleet, and records the answers to them. Each client
@@ -220,7 +222,7 @@ func isLost(err error) bool {
 	if errors.As(err, &e) {
 		return e.Number == 1053 || e.Number == 1180
 	}
-	return !errors.Is(err, errWrong)
+	return !errors.Is(err, errWrong) && !errors.Is(err, lists.ErrText)
 }
 
 // errWrong means that a machine has shown a wrong result.

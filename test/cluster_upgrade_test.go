@@ -104,7 +104,7 @@ func (u *upgrade) run() {
 	before := f.configuration().Version()
 	u.load = newListLoad(t, f)
 	l := u.load
-	l.fleetLoad.begin(l.answers.noted(0, l.lists.single), l.answers.noted(1, l.lists.several), l.transfer, l.replace, l.read)
+	l.fleetLoad.begin(l.answers.noted(0, listOperation(l.lists.Single).onMachine), l.answers.noted(1, listOperation(l.lists.Several).onMachine), l.transfer, l.replace, l.read)
 	l.awaitAnswers(time.Now(), hasClients)
 
 	for i, m := range f.machines {

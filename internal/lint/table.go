@@ -50,6 +50,7 @@ var layers = [][]string{
 	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/growth", "bench/shapes", "bench/rdma", "bench/costs/coststest"},
 	{"bench/compare", "bench/report"},
 	{"cmd/farmsql-bench"},
+	{"internal/lists"},
 	{"sql/enginetest"},  // go-mysql-server's own tests, on our engine
 	{"test", "test/vm"}, // the binary, as its users see it; tests in a virtual machine
 }
