@@ -22,6 +22,17 @@ const processor = "max,-erms,-fsrm"
 // whether its timer ticks in time, as it may not on a busy computer (no_timer_check); the clock is what QEMU says; and it stops at once when it fails.
 const commandLine = "console=ttyS0 quiet loglevel=3 panic=-1 preempt=none no_timer_check mitigations=off nokaslr random.trust_cpu=on tsc=unstable"
 
+// computer returns QEMU's arguments for a virtual machine without a network. The console is file descriptor 3, what the tests
+// print is stdout.
+func computer(cpus int, memory string, k *kernel, initrd string) []string {
+	return []string{
+		"-M", "q35", "-accel", "tcg", "-cpu", processor, "-smp", strconv.Itoa(cpus), "-m", memory,
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console", "-serial", "stdio",
+		"-kernel", k.image, "-initrd", initrd, "-append", commandLine,
+	}
+}
+
 // boot runs the virtual machine, copies what the tests print to out, and returns their status.
 func boot(o *options, k *kernel, initrd string, out io.Writer) (status int, err error) {
 	at, err := exec.LookPath(qemu)
@@ -31,10 +42,7 @@ func boot(o *options, k *kernel, initrd string, out io.Writer) (status int, err 
 	// The tests have somewhat less time than this, so that go test's own timeouts, and init's, speak first.
 	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+bootMax)
 	defer cancel()
-	vm := exec.CommandContext(ctx, at, "-M", "q35", "-accel", "tcg", "-cpu", processor, "-smp", strconv.Itoa(o.cpus), "-m", o.memory,
-		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
-		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console", "-serial", "stdio",
-		"-kernel", k.image, "-initrd", initrd, "-append", commandLine)
+	vm := exec.CommandContext(ctx, at, append(computer(o.cpus, o.memory, k, initrd), "-nic", "none")...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		return notRun, err

@@ -34,7 +34,7 @@ type payload struct {
 }
 
 // buildImage writes the file system that the kernel starts with: programs, libraries, modules, tests.
-func buildImage(scratch string, k *kernel, p payload) (initrd string, err error) {
+func buildImage(scratch string, k *kernel, addPayload func(*archive) error) (initrd string, err error) {
 	var a archive
 	for _, dir := range []string{"proc", "sys", "dev", "tmp", "run/netns", "root"} {
 		a.add(dir, modeFolder, nil)
@@ -43,7 +43,7 @@ func buildImage(scratch string, k *kernel, p payload) (initrd string, err error)
 	a.add("etc/passwd", modeProgram, []byte("root:x:0:0:root:/root:/bin/sh\n"))
 	a.add("etc/hosts", modeProgram, []byte("127.0.0.1 localhost\n"))
 	a.add("etc/libibverbs.d/rxe.driver", modeProgram, []byte("driver rxe\n"))
-	for _, part := range []func(*archive) error{addPrograms, k.addModules, p.addTo} {
+	for _, part := range []func(*archive) error{addPrograms, k.addModules, addPayload} {
 		if err := part(&a); err != nil {
 			return "", err
 		}

@@ -22,11 +22,19 @@ while read -r m; do
 done </modules/order
 ip link set lo up
 
-hosts=$(cat /payload/hosts)
-if [ "$hosts" = 1 ]; then
+first=1 hosts=1 # of the devices
+if [ -f /payload/host ]; then
+	# A host of its own: the others are on eth0, clients on eth1.
+	first=$(cat /payload/host)
+	hosts=$first
+	ip addr add 10.7.0.$first/24 dev eth0 && ip link set eth0 mtu 4200 up || end 125 "interface eth0"
+	ip addr add 10.0.2.15/24 dev eth1 && ip link set eth1 up || end 125 "interface eth1"
+	rdma link add rxe$first type rxe netdev eth0 || end 125 "device rxe$first"
+elif [ "$(cat /payload/hosts)" = 1 ]; then
 	ip link add r1 mtu 4200 type dummy && ip addr add 10.7.0.1/24 dev r1 && ip link set r1 up || end 125 "interface r1"
 	rdma link add rxe1 type rxe netdev r1 || end 125 "device rxe1"
 else
+	hosts=$(cat /payload/hosts)
 	# All devices are in the first namespace, since rxe of Linux 6.1 carries out nothing in others. What one host
 	# sends to another must leave by its own interface and come in by the other's, though all addresses are local:
 	# the rules below look at what has come in, and at what leaves by which interface, before the table "local".
@@ -52,7 +60,7 @@ else
 fi
 
 # The GIDs of addresses appear a moment after the device.
-i=1
+i=$first
 while [ $i -le "$hosts" ]; do
 	tries=0
 	until grep -q "0000:ffff:0a07:000$i" /sys/class/infiniband/rxe$i/ports/1/gids/* 2>/dev/null; do
@@ -63,7 +71,7 @@ while [ $i -le "$hosts" ]; do
 	i=$((i + 1))
 done
 
-stty -F /dev/ttyS1 raw 2>/dev/null
+stty -F /dev/ttyS1 raw -echo 2>/dev/null
 echo "@@ begin $(cut -d' ' -f1 /proc/uptime)"
 setsid /payload/run >/dev/ttyS1 2>&1 </dev/null
 end $?

@@ -105,7 +105,7 @@ func run(args []string) (status int, err error) {
 	if err != nil {
 		return notRun, err
 	}
-	initrd, err := buildImage(scratch, k, payload)
+	initrd, err := buildImage(scratch, k, payload.addTo)
 	if err != nil {
 		return notRun, err
 	}

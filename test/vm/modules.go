@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// wantedModules are what soft-RoCE needs. The checksums are asked for by name, at run time, so no module
+// wantedModules are what soft-RoCE needs, and the network between virtual machines. The checksums are asked for by name, at run time, so no module
 // depends on them.
-var wantedModules = []string{"crc32_generic", "crc32c_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm", "veth", "dummy", "bridge"}
+var wantedModules = []string{"crc32_generic", "crc32c_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm", "veth", "dummy", "bridge", "virtio_pci", "virtio_net"}
 
 // moduleName returns the name by which modules depend on each other: a file may have dashes in it.
 func moduleName(file string) string { return strings.ReplaceAll(file, "-", "_") }
