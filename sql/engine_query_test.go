@@ -306,10 +306,10 @@ func TestEngineNegativeOfSmallest(t *testing.T) {
 	c := engineTable(t)
 	c.exec("CREATE TABLE b (id BIGINT PRIMARY KEY, k BIGINT NOT NULL)")
 	for _, query := range []string{"SELECT COUNT(*) FROM b WHERE k > -? OR id < ?", "SELECT k FROM b WHERE id = -? OR k < ?", "SELECT k FROM b WHERE id BETWEEN -? AND ?"} {
-		for _, n := range []int64{5, 6, math.MinInt64} {
+		for i, n := range []int64{5, 6, math.MinInt64} {
 			values := []fast.Value{{Number: n, IsNumber: true}, {Number: -1, IsNumber: true}}
 			stmt, bound := c.s.Compiled(query, true, values)
-			if stmt == nil {
+			if i == 0 {
 				continue // the first of this text
 			}
 			_, _, done, err := c.runStatement(stmt, query, bound)

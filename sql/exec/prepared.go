@@ -41,30 +41,29 @@ type prepared struct {
 	chosen [plan.SourcesMax]atomic.Int64
 }
 
-// newPrepared lets go-mysql-server plan the statement with these values, to learn whether it is right
-// and what it returns, and plans it. It returns ErrPlan if go-mysql-server reports an error, which may
+// newPrepared plans the statement, and lets go-mysql-server plan it with these values, to learn whether it is
+// right and what it returns. It returns ErrPlan if go-mysql-server reports an error, which may
 // be due to the values.
 func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
 	p := &prepared{tables: tables, large: s.st.Machine.Clock().NewPool(func() any { return nil })}
 	p.text, p.parameters = s.literals.Fixed(s.text, values)
+	q, err := p.build(ctx, s, values) // before check, which takes longer: a statement without a plan need not be checked
+	switch {
+	case errors.Is(err, plan.ErrRefused):
+		p.refused = true
+		return p, nil
+	case err != nil:
+		return nil, ErrPlan
+	}
 	if !s.literals.Inserts { // an INSERT returns nothing, and its plan is go-mysql-server's
 		schema, err := s.check(ctx, p, values)
 		if err != nil {
 			return nil, err
 		}
 		p.header = &Header{Schema: schema}
-		if !s.canName(p, values) {
-			p.refused = true
-			return p, nil
-		}
 	}
-	q, err := p.build(ctx, s, values)
 	switch {
-	case errors.Is(err, plan.ErrRefused):
-		p.refused = true
-	case err != nil:
-		return nil, ErrPlan
-	case q.Change != nil && !q.Change.IsPlain():
+	case !s.literals.Inserts && !s.canName(p, values), q.Change != nil && !q.Change.IsPlain():
 		p.refused = true
 	case q.Shared:
 		p.shared = q

@@ -80,9 +80,9 @@ func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlpars
 // Auths are what the statement needs privileges for.
 func (s *Statement) Auths() []sqlparser.AuthInformation { return s.literals.Auths }
 
-// Run runs the statement for values in the transaction of a session. After ErrPlan nothing has been
-// done.
-func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value) (*Result, error) {
+// Run runs the statement for values in the transaction of a session. isFirst is set for the first execution of
+// its text, which is planned if it may read many rows. After ErrPlan nothing has been done.
+func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value, isFirst bool) (*Result, error) {
 	if s.st.Catalog.Changed(tr.Tx) {
 		return nil, ErrPlan
 	}
@@ -90,6 +90,9 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	tables, err := s.describe(ctx, tr, room[:0])
 	if err != nil {
 		return nil, err
+	}
+	if isFirst && !s.isLarge(ctx, tables) {
+		return nil, ErrPlan
 	}
 	p, err := s.prepare(ctx, tables, values)
 	if err != nil {
@@ -118,6 +121,21 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	}
 	session.ClearWarnings()
 	return nil, ErrPlan // go-mysql-server reports the error
+}
+
+// largeRows is about how many rows go-mysql-server reads in the time that planning a statement once more takes.
+const largeRows = 1000
+
+// isLarge reports whether tables have many rows together.
+func (s *Statement) isLarge(ctx *gms.Context, tables []*store.TableInfo) bool {
+	sum := uint64(0)
+	for _, t := range tables {
+		rows, _, err := (&store.Table{Store: s.st, Info: t}).RowCount(ctx)
+		if sum += rows; err != nil || sum >= largeRows {
+			return err == nil
+		}
+	}
+	return false
 }
 
 // runnable returns ErrPlan if the statement is a change, and changes are not allowed, or fire

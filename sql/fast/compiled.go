@@ -125,13 +125,34 @@ func (c *Cache) get(key []byte, text int) *Compiled {
 // values of a prepared statement.
 func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	c, values := s.find(query, prepared, bound)
-	if c == nil || !c.seen.Swap(true) && !isInGroups(c.text) {
-		return nil, nil // most statements that were seen once are never seen again
+	s.isFirst = false
+	if c == nil {
+		return nil, nil
+	}
+	if !c.seen.Swap(true) && !isInGroups(c.text) {
+		return s.first(c, values)
 	}
 	if !c.isKnown(s, values) {
 		return nil, nil
 	}
 	return c, values
+}
+
+// first returns what Compiled returns for the first execution of a text: most texts that were seen once are never
+// seen again, so only a SELECT that may read many rows by a plan of package exec is worth being planned. Most that
+// have the shape of a read by a key, and no other, do not.
+func (s *Session) first(c *Compiled, values []Value) (*Compiled, []Value) {
+	if !isSelect(c.text) || !c.isKnown(s, values) || c.query == nil || c.shape != nil && c.shape.simple {
+		return nil, nil
+	}
+	s.isFirst = true
+	return c, values
+}
+
+// isSelect reports whether a statement may be a SELECT from tables.
+func isSelect(text string) bool {
+	first, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n("), " ")
+	return (strings.EqualFold(first, "select") || strings.EqualFold(first, "with")) && compat.ContainsFold(rest, "from")
 }
 
 // inGroups matches IN of a subquery that groups.
@@ -226,11 +247,11 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	}
 	var res *Result
 	err := ErrPlan
-	if arePlain(values) {
+	if arePlain(values) && !s.isFirst {
 		res, err = c.runForm(ctx, s, tr, values)
 	}
 	if errors.Is(err, ErrPlan) && c.query != nil {
-		res, err = c.query.Run(ctx, &s.Session, tr, values)
+		res, err = c.query.Run(ctx, &s.Session, tr, values, s.isFirst)
 	}
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan

@@ -16,6 +16,7 @@ func (s *Session) Prepared(p *Prepared, query string, bound []Value) (*Compiled,
 	if p.stmt == nil || !s.compiles() || len(bound) != len(p.at) || p.settings != s.Settings().Key || p.database != s.GetCurrentDatabase() {
 		return s.readPrepared(p, query, bound)
 	}
+	s.isFirst = false
 	s.values = append(s.values[:0], p.values...)
 	for i, v := range bound {
 		v.IsBound = true
