@@ -69,3 +69,30 @@ func TestFirstPlansOfPrepared(t *testing.T) {
 	}
 	c.exec("ROLLBACK")
 }
+
+// A join begins with the table of which the fewest rows meet their conditions, though another has fewer rows.
+func TestJoinOrderByConditions(t *testing.T) {
+	c := newInstance(t).client("")
+	for _, q := range []string{
+		"CREATE DATABASE d", "USE d", "CREATE TABLE kind (id INT PRIMARY KEY, k INT)", "CREATE TABLE part (id INT PRIMARY KEY, k INT)",
+		"CREATE TABLE item (id INT PRIMARY KEY, part INT, kind INT, KEY (part), KEY (kind))",
+	} {
+		c.exec(q)
+	}
+	c.insertNumbers("kind", 20)
+	c.insertNumbers("part", 200)
+	rows := make([]string, 4000)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("(%d, %d, %d)", i, i%200, i%20)
+	}
+	c.exec("INSERT INTO item VALUES " + strings.Join(rows, ", "))
+	_, got, _, err := c.compiled("SELECT part.id FROM kind, item, part WHERE item.kind = kind.id AND item.part = part.id AND part.k = 3")
+	if err != nil || !c.byPlan || len(got) != 400 {
+		t.Fatal(got[:1], len(got), err, c.byPlan)
+	}
+	for i, row := range got { // in the order of parts: it looks up 400 items; by kind it would look up all 4,000
+		if want := fmt.Sprintf("[%d]", 3+i/20*10); fmt.Sprint(row) != want {
+			t.Fatalf("row %d is %v, want %s", i, row, want)
+		}
+	}
+}

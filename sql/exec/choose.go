@@ -80,58 +80,6 @@ func (r *run) chooseOrder(ctx *gms.Context, n *plan.Join) *plan.JoinOrder {
 	return &n.Orders[r.again(n.Number, func() int { return r.cheapestOrder(ctx, n) })]
 }
 
-// cheapestOrder returns the order that reads the fewest rows for the values of this execution.
-func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
-	counts := make([]float64, len(n.Orders))
-	least := make(map[int]float64) // rows of an outermost table
-	for i := range n.Orders {
-		o := &n.Orders[i]
-		total := r.rowsOfTable(ctx, &n.Tables[o.Outer])
-		counts[i] = total
-		if scan := n.Tables[o.Outer].Scan; scan.Table != nil {
-			counts[i] = r.count(ctx, scan, accessOf(scan, o.Access), total)
-		}
-		if before, ok := least[o.Outer]; !ok || counts[i] < before {
-			least[o.Outer] = min(total, counts[i])
-		}
-	}
-	best, cost := 0, math.Inf(1)
-	for i, c := range counts {
-		o := &n.Orders[i]
-		if o.Ordered || len(n.Order) == 0 {
-			c = r.untilWanted(n.Wants, c, least[o.Outer])
-		}
-		if c *= r.lookupsOf(ctx, n, o); c < cost {
-			best, cost = i, c
-		}
-	}
-	return best
-}
-
-// manyRows is about how many rows a lookup is taken to find that is not by a unique key.
-const manyRows = 10
-
-// lookupsOf returns about how many rows an order of a join reads for each of the outermost table.
-func (r *run) lookupsOf(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) float64 {
-	sum, rows := 1.0, 1.0
-	for i := range o.Steps {
-		s := &o.Steps[i]
-		switch t := &n.Tables[s.Table]; {
-		case t.IsSet:
-			rows *= inSet
-		case s.IsKept && len(s.Keys) == 0:
-			rows *= r.rowsOfTable(ctx, t)
-		case t.Kind.Adds() && !n.IsUnique(s) && t.Source == nil:
-			rows *= manyRows
-		}
-		sum += rows
-	}
-	return sum
-}
-
-// inSet is about the part of rows that are taken to be in a set, or to meet a condition.
-const inSet = 0.25
-
 // rowsOfTable returns about how many rows a table of a join has.
 func (r *run) rowsOfTable(ctx *gms.Context, t *plan.JoinTable) float64 {
 	if t.Source != nil {
@@ -148,11 +96,9 @@ func (r *run) estimate(ctx *gms.Context, n plan.Node) float64 {
 		return min(total, r.count(ctx, n, r.choose(ctx, n), total))
 	case *plan.Join:
 		o := r.chooseOrder(ctx, n)
-		rows := r.rowsOfTable(ctx, &n.Tables[o.Outer])
-		if scan := n.Tables[o.Outer].Scan; scan.Table != nil {
-			rows = min(rows, r.count(ctx, scan, accessOf(scan, o.Access), rows))
-		}
-		return rows * r.lookupsOf(ctx, n, o)
+		_, passed := r.outerRows(ctx, n, o)
+		rows, _ := r.stepsOf(ctx, n, o)
+		return passed * rows
 	case *plan.Limit:
 		return min(float64(r.wanted(n)), r.estimate(ctx, n.Child))
 	case *plan.Group:

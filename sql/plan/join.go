@@ -99,6 +99,36 @@ func (j *Join) tableOf(column int) int {
 	return t
 }
 
+// TableOf returns the table that has a column of the joined rows.
+func (j *Join) TableOf(column int) *JoinTable { return &j.Tables[j.tableOf(column)] }
+
+// EqualColumns returns a column of the joined rows, and those that equal it by the join's conditions.
+func (j *Join) EqualColumns(column int) []int {
+	all := []int{column}
+	for i := 0; i < len(all); i++ {
+		for _, c := range j.Where {
+			same, ok := c.(Same)
+			switch {
+			case !ok:
+			case same.Left == all[i] && !slices.Contains(all, same.Right):
+				all = append(all, same.Right)
+			case same.Right == all[i] && !slices.Contains(all, same.Left):
+				all = append(all, same.Left)
+			}
+		}
+	}
+	return all
+}
+
+// IsKey reports whether a column of the table is its whole primary key.
+func (t *JoinTable) IsKey(column int) bool {
+	if t.Source != nil {
+		return false
+	}
+	key := t.Table.PrimaryKey
+	return key != nil && len(key.Columns) == 1 && key.Columns[0] == column
+}
+
 // Codec returns how a column of the joined rows is compared.
 func (j *Join) Codec(column int) *row.KeyCodec {
 	t := &j.Tables[j.tableOf(column)]
