@@ -247,7 +247,7 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	}
 	var res *Result
 	err := ErrPlan
-	if arePlain(values) && !s.isFirst {
+	if areKnown(values) && !s.isFirst {
 		res, err = c.runForm(ctx, s, tr, values)
 	}
 	if errors.Is(err, ErrPlan) && c.query != nil {

@@ -6,13 +6,15 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/row"
 )
 
 // forColumn returns a literal as its column takes it: for a column of whole numbers, a string that spells one is that
 // number. PHP's programs, and dumps of theirs, write all values in quotes.
 func forColumn(k *row.KeyCodec, v Value) Value {
-	if v.IsNull || v.IsNumber || !k.IsInteger() {
+	if v.IsNull || v.IsNumber || v.Form != plan.Plain || !k.IsInteger() {
 		return v
 	}
 	if n, ok := spelled(v.Text); ok {
@@ -42,6 +44,9 @@ func spelled(text string) (n int64, ok bool) {
 func takes(k *row.KeyCodec, v Value) bool {
 	if v.IsNull {
 		return k.Nullable
+	}
+	if isBytes(v) { // a column of another kind would convert them
+		return k.Kind == catalog.KindBinary || k.Kind == catalog.KindVarbinary || k.Kind == catalog.KindBlob
 	}
 	return v.IsNumber == k.IsInteger()
 }

@@ -59,7 +59,7 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool) {
 	v, ok := l.in(values)
 	v = forColumn(k, v)
-	if !ok || v.IsNull || v.IsNumber != k.IsInteger() {
+	if !ok || v.IsNull || !takes(k, v) {
 		return dst, false
 	}
 	dst = append(dst, row.KeyValue)

@@ -15,10 +15,13 @@ import (
 // A Value is a literal of a statement, or the value bound to a parameter.
 type Value = plan.Value
 
-// arePlain reports whether all values are of the kinds that compiled statements know.
-func arePlain(values []Value) bool {
-	return !slices.ContainsFunc(values, func(v Value) bool { return v.Form != plan.Plain })
+// areKnown reports whether all values are of the kinds that compiled statements know.
+func areKnown(values []Value) bool {
+	return !slices.ContainsFunc(values, func(v Value) bool { return v.Form != plan.Plain && !isBytes(v) })
 }
+
+// isBytes reports whether a literal is written as bytes.
+func isBytes(v Value) bool { return v.Form == plan.Bytes || v.Form == plan.Binary }
 
 // A normaliser computes one text for all statements that differ only in their
 // literals: it replaces each literal by a question mark.
@@ -55,7 +58,7 @@ func (n *normaliser) add(query string) bool {
 		case c|0x20 == 'x' && i+1 < len(query) && query[i+1] == '\'':
 			next = n.bytes(query, i)
 		case isNameByte(c) && !isDigit(c):
-			if next = n.time(query, i); next > 0 {
+			if next = n.introduced(query, i); next > 0 {
 				break
 			}
 			next = nameEnd(query, i)
@@ -208,31 +211,38 @@ func (n *normaliser) bytes(s string, i int) int {
 // text replaces the string at i by a parameter, and returns where it ends; 0 if the string has no
 // end, or has invalid characters or escapes that do not stand for one character.
 func (n *normaliser) text(s string, i int) int {
-	start := i + 1
-	length := strings.IndexByte(s[start:], '\'')
-	if length < 0 {
+	v, end := stringAt(s, i)
+	if end == 0 || !utf8.ValidString(v.Text) {
 		return 0
 	}
-	text, end := s[start:start+length], start+length+1
-	hasEscapes := end < len(s) && s[end] == '\'' || strings.IndexByte(text, '\\') >= 0
-	if hasEscapes {
-		if text, end = unescape(s, start); end == 0 {
-			return 0
-		}
-	}
-	if !utf8.ValidString(text) {
-		return 0
-	}
-	n.literal(Value{Text: text, IsRespelled: hasEscapes})
+	n.literal(v)
 	return end
 }
 
-// time replaces a literal such as DATE '2026-01-31' at i by a parameter, and returns where it ends; 0 if there is none.
-// go-mysql-server's parser takes it for the string alone.
-func (n *normaliser) time(s string, i int) int {
+// stringAt returns the string at i, which may have invalid characters, and where it ends; 0 if it has no end, or escapes
+// that do not stand for one character.
+func stringAt(s string, i int) (v Value, end int) {
+	start := i + 1
+	length := strings.IndexByte(s[start:], '\'')
+	if length < 0 {
+		return v, 0
+	}
+	v.Text, end = s[start:start+length], start+length+1
+	v.IsRespelled = end < len(s) && s[end] == '\'' || strings.IndexByte(v.Text, '\\') >= 0
+	if v.IsRespelled {
+		v.Text, end = unescape(s, start)
+	}
+	return v, end
+}
+
+// introduced replaces a literal that begins with a word, such as DATE '2026-01-31' or _binary'ab', at i by a parameter, and
+// returns where it ends; 0 if there is none. go-mysql-server's parser takes a time for the string alone.
+func (n *normaliser) introduced(s string, i int) int {
 	end := nameEnd(s, i)
-	switch name := s[i:end]; {
-	case !strings.EqualFold(name, "DATE") && !strings.EqualFold(name, "TIME") && !strings.EqualFold(name, "TIMESTAMP"):
+	name := s[i:end]
+	isBinary := strings.EqualFold(name, "_binary")
+	switch {
+	case !isBinary && !strings.EqualFold(name, "DATE") && !strings.EqualFold(name, "TIME") && !strings.EqualFold(name, "TIMESTAMP"):
 		return 0
 	case n.isQualified(): // t.date 'x' is a column and its alias
 		return 0
@@ -243,9 +253,15 @@ func (n *normaliser) time(s string, i int) int {
 	if end == len(s) || s[end] != '\'' {
 		return 0
 	}
-	if end = n.text(s, end); end > 0 {
-		n.values[len(n.values)-1].IsRespelled = true
+	v, end := stringAt(s, end)
+	if end == 0 || !isBinary && !utf8.ValidString(v.Text) {
+		return 0
 	}
+	v.IsRespelled = true
+	if isBinary {
+		v.Form = plan.Binary
+	}
+	n.literal(v)
 	return end
 }
 

@@ -19,6 +19,8 @@ func TestNormalise(t *testing.T) {
 		{"d > DATE '2026-01-31' AND e = timestamp\n'2026-01-31 10:00:00' OR f=Time'10:00:00'", "d > ? AND e = ? OR f=?",
 			[]Value{{Text: "2026-01-31", IsRespelled: true}, {Text: "2026-01-31 10:00:00", IsRespelled: true}, {Text: "10:00:00", IsRespelled: true}}},
 		{"DATE(x) = date", "DATE(x) = date", nil}, {"a.date 'x'", "a.date ?", []Value{{Text: "x"}}}, {"a . time 'x'", "a . time ?", []Value{{Text: "x"}}}, {"@@timestamp 'x'", "@@timestamp ?", []Value{{Text: "x"}}},
+		{"x = _binary'a\xff' AND y = _BINARY  'a''b\\0'", "x = ? AND y = ?", []Value{{Text: "a\xff", Form: plan.Binary, IsRespelled: true}, {Text: "a'b\x00", Form: plan.Binary, IsRespelled: true}}},
+		{"x = _binary y", "x = _binary y", nil}, {"_binary'open", "", nil}, {`x = _binary'a\%'`, "", nil}, {"DATE '\xff'", "", nil}, {"a._binary 'x'", "a._binary ?", []Value{{Text: "x"}}},
 		{"DATE 'open", "", nil}, {"update 'x'", "update ?", []Value{{Text: "x"}}},
 		{"x = 05 AND y = 0 AND z = -00", "x = ? AND y = ? AND z = -?", []Value{{Number: 5, IsNumber: true, IsRespelled: true}, {IsNumber: true}, {IsNumber: true, IsRespelled: true}}},
 		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},

@@ -232,5 +232,5 @@ func (v Value) class(dst []byte) []byte {
 		precision, scale := expression.GetDecimalPrecisionAndScale(v.Text)
 		return append(strconv.AppendUint(append(strconv.AppendUint(append(dst, 'd'), uint64(precision), 10), '.'), uint64(scale), 10), ' ')
 	}
-	return append(dst, "s?fb"[v.Form])
+	return append(dst, "s?fby"[v.Form])
 }

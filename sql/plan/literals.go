@@ -452,7 +452,7 @@ func (l *Literals) Key(dst []byte, values []Value) []byte {
 		case v.IsNumber:
 			dst = append(strconv.AppendInt(append(dst, 'i'), v.Number, 10), 0)
 		default:
-			dst = append(strconv.AppendInt(append(dst, "sdfb"[v.Form]), int64(len(v.Text)), 10), ':')
+			dst = append(strconv.AppendInt(append(dst, "sdfby"[v.Form]), int64(len(v.Text)), 10), ':')
 			dst = append(dst, v.Text...)
 		}
 	}

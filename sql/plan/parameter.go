@@ -47,6 +47,8 @@ func (p *Parameter) Bind(values []Value) bool {
 		p.Literal = wholeLiteral(v.Number)
 	case v.Form == Bytes:
 		p.Literal = expression.NewLiteral([]byte(v.Text), types.LongBlob)
+	case v.Form == Binary: // a text, which X'4142' is not
+		p.Literal = expression.NewLiteral(v.Text, types.LongBlob)
 	case v.Form == Float:
 		f, err := strconv.ParseFloat(v.Text, 64)
 		p.Literal = expression.NewLiteral(f, types.Float64)

@@ -25,6 +25,7 @@ const (
 	Decimal      // digits with a point among them, after a sign perhaps
 	Float        // a number with an exponent
 	Bytes        // the bytes of X'4142'
+	Binary       // the bytes of _binary'AB'
 	Moment       // a date, or a date and time, that was computed
 )
 
@@ -54,6 +55,8 @@ func (v Value) Expr() sqlparser.Expr {
 		return sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
 	case v.Form == Bytes:
 		return sqlparser.NewHexVal(hex.AppendEncode(nil, []byte(v.Text)))
+	case v.Form == Binary:
+		return &sqlparser.UnaryExpr{Operator: sqlparser.UBinaryStr, Expr: sqlparser.NewStrVal([]byte(v.Text))}
 	case v.Form != Plain:
 		return sqlparser.NewFloatVal([]byte(v.Text))
 	}
@@ -145,7 +148,7 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 	case k.Kind == catalog.KindDecimal:
 		return decimalOf(k, v)
 	case k.Kind == catalog.KindVarbinary:
-		return []byte(v.Text), v.Form == Bytes || v.Form == Plain
+		return []byte(v.Text), v.Form == Bytes || v.Form == Binary || v.Form == Plain
 	case v.Form != Plain:
 		return nil, false
 	}
