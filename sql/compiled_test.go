@@ -155,16 +155,25 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// correct puts the number that the listener tells of an INSERT into go-mysql-server's result.
-func (c *client) correct(rows []gms.Row) {
+// correct puts what the listener tells of an INSERT or REPLACE into go-mysql-server's result.
+func (c *client) correct(query string, rows []gms.Row) {
 	_, told, isInsert := c.s.Inserted()
-	if !isInsert || len(rows) == 0 {
+	isReplace := strings.HasPrefix(query, "REPLACE")
+	if !isInsert && !isReplace || len(rows) == 0 {
 		return
 	}
-	if ok, is := rows[0][0].(types.OkResult); is {
-		ok.InsertID = uint64(told)
-		rows[0][0] = ok
+	ok, is := rows[0][0].(types.OkResult)
+	if !is {
+		return
 	}
+	ok.InsertID = uint64(told)
+	if isReplace {
+		deleted, id := c.s.Replaced()
+		ok.RowsAffected += deleted
+		ok.InsertID = id
+		c.s.GetLastQueryInfo().RowCount.Add(int64(deleted))
+	}
+	rows[0][0] = ok
 }
 
 // run runs a statement both ways and compares all that a client sees. It
@@ -173,11 +182,11 @@ func (p *pair) run(query string) bool {
 	p.t.Helper()
 	schema, rows, done, err := p.compiled.compiled(query)
 	if !done {
-		p.compiled.correct(rows)
+		p.compiled.correct(query, rows)
 	}
 	got := p.compiled.outcome(schema, rows, err)
 	schema, rows, err = p.gms.run(query)
-	p.gms.correct(rows)
+	p.gms.correct(query, rows)
 	want := p.gms.outcome(schema, rows, err)
 	if p.compiled.byPlan {
 		got, want = comparable(query, got), comparable(query, want)

@@ -227,3 +227,17 @@ func TestCompiledConditionalChanges(t *testing.T) {
 	}
 	p.same("t", "u", "n", "h", "p")
 }
+
+// A difference with an unsigned number is unsigned, whatever it is assigned to.
+func TestCompiledUnsigned(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE d (id INT PRIMARY KEY, s BIGINT, u TINYINT UNSIGNED)")
+	p.run("INSERT INTO d VALUES (1, 1, 5)")
+	p.must("UPDATE d SET s = u - 5 WHERE id = 1", "UPDATE d SET s = u + 1 WHERE id = 1", "UPDATE d SET s = s - 7 WHERE id = 1")
+	for _, q := range []string{"UPDATE d SET s = u - 6 WHERE id = 1", "INSERT INTO d VALUES (1, 2, 9) ON DUPLICATE KEY UPDATE s = u - VALUES(u)", "INSERT INTO d VALUES (1, 2, 9) ON DUPLICATE KEY UPDATE s = s - VALUES(u)"} {
+		for range 3 {
+			p.run(q)
+		}
+	}
+	p.same("d")
+}

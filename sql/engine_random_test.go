@@ -246,9 +246,13 @@ func unordered(outcome string) string {
 func (p *pair) both(query string, isOrdered bool) {
 	p.t.Helper()
 	schema, rows, done, err := p.compiled.compiled(query)
+	if !done {
+		p.compiled.correct(query, rows)
+	}
 	got := p.compiled.outcome(schema, rows, err)
 	var wantSchema gms.Schema
 	wantSchema, rows, err = p.gms.run(query)
+	p.gms.correct(query, rows)
 	want := p.gms.outcome(wantSchema, rows, err)
 	if !isOrdered {
 		got, want = unordered(got), unordered(want)

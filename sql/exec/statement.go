@@ -39,6 +39,8 @@ type Result struct {
 	Values [][]sqltypes.Value
 	Bytes  int
 	OK     types.OkResult
+	// Warnings are those of a compiled statement.
+	Warnings []*gms.Warning
 	// Planned is set if a plan of package plan was run.
 	Planned bool
 }

@@ -234,11 +234,17 @@ func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 		if !ok {
 			return nil, false
 		}
-		if v.Number, ok = sum(base, v.Number, s.minus); !ok {
+		if v.Number, ok = sum(base, v.Number, s.minus); !ok || v.Number < 0 && isUnsignedNumber(r[s.from]) {
 			return nil, false
 		}
 	}
 	return storedForm(ctx, s.codec, v)
+}
+
+// isUnsignedNumber reports whether a number is of an unsigned column. Then a sum or difference of it is unsigned, too.
+func isUnsignedNumber(v any) bool {
+	_, ok := row.Unsigned(v)
+	return ok
 }
 
 // decimal adds a text to a decimal column's value with go-mysql-server's own

@@ -261,6 +261,9 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	}
 	if !res.Planned { // a plan has cleared them, and may have warned
 		s.ClearWarnings()
+		for _, w := range res.Warnings {
+			s.Warn(w)
+		}
 	}
 	s.note(res)
 	return res, s.autocommitted(ctx, tr)

@@ -26,6 +26,11 @@ type insertion struct {
 	// there are other unique keys: after a duplicate of one, the statement must not draw a second
 	// number.
 	generated, unique bool
+	// onDuplicate is what is done with a row whose key exists, by the upserters if it is updated; isRisky is set if one may fail.
+	onDuplicate onDuplicate
+	upserters   []upserter
+	isRisky     bool
+	uniques     int // the number of unique keys
 }
 
 // newInsertion returns the insertion for a shape; false if it is left to go-mysql-server.
@@ -63,10 +68,30 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		}
 		in.defaults = append(in.defaults, d)
 	}
-	for _, k := range info.Secondary {
-		in.unique = in.unique || k.Unique
+	for _, k := range info.Keys() {
+		if info.IsUnique(k) {
+			in.uniques++
+		}
+		in.unique = in.unique || k != info.PrimaryKey && k.Unique
 	}
-	return in, in.gives(info, s.rows) && in.refers(info)
+	return in, in.takesDuplicates(info, s) && in.gives(info, s.rows) && in.refers(info)
+}
+
+// takesDuplicates notes what is done with duplicates; false if more than this package does.
+func (in *insertion) takesDuplicates(info *store.TableInfo, s *shape) (ok bool) {
+	switch in.onDuplicate = s.onDuplicate; in.onDuplicate {
+	case replaces:
+		return len(info.ReferencedBy) == 0
+	case updates:
+		if in.upserters, ok = upsertersOf(info, s.upserts); !ok {
+			return false
+		}
+		for i := range in.upserters {
+			in.isRisky = in.isRisky || in.upserters[i].mayFail(info)
+		}
+		return plainTable(info)
+	}
+	return true
 }
 
 // gives reports whether the rows' DEFAULTs and NOW()s are known, and notes the defaults.
@@ -119,6 +144,11 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		return nil, err
 	}
 	t := &store.Table{Store: c.st, Info: f.info}
+	ed := t.EditorFor(ctx, &s.Session)
+	run, ok := f.insert.newDuplicating(ctx, f.info, ed, values)
+	if !ok {
+		return nil, ErrPlan
+	}
 	if drawn {
 		for _, r := range rows {
 			if r[f.info.AutoColumn], err = draw(ctx, t); err != nil {
@@ -126,35 +156,36 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 			}
 		}
 	}
-	ed := t.EditorFor(ctx, &s.Session)
 	ed.StatementBegin(ctx)
-	if err := insertRows(ctx, t, ed, rows); err != nil {
+	if err := run.insertAll(ctx, t, rows); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
 		if !myerr.IsConflict(err) && ctx.Err() == nil {
 			err = ErrPlan // running the plan reports the error
 		}
 		return nil, err
 	}
-	res := types.OkResult{RowsAffected: uint64(len(rows)), InsertID: insertID(f.info, rows, drawn)}
-	if drawn {
-		s.GetLastQueryInfo().LastInsertId.Store(int64(res.InsertID))
-	}
-	return &Result{OK: res}, ed.Close(ctx)
+	return &Result{OK: run.result(s, drawn), Warnings: run.warnings}, ed.Close(ctx)
 }
 
-// insertID returns the number that the client is told: the first one that was drawn, or that of the last row.
-func insertID(info *store.TableInfo, rows []gms.Row, drawn bool) uint64 {
-	if info.AutoColumn < 0 {
-		return 0
+// result returns what the client is told: as a number, the first one that was drawn for a new row, or that of the last row.
+func (d *duplicating) result(s *Session, drawn bool) types.OkResult {
+	res := types.OkResult{RowsAffected: d.rowsAffected, InsertID: d.last}
+	if drawn && d.first != 0 {
+		res.InsertID = d.first
+		s.GetLastQueryInfo().LastInsertId.Store(int64(d.first))
 	}
-	r := rows[len(rows)-1]
-	if drawn {
-		r = rows[0]
+	if d.in.onDuplicate == replaces {
+		s.Replacing(res.InsertID)
 	}
-	if n, ok := row.Signed(r[info.AutoColumn]); ok {
+	return res
+}
+
+// numberOf returns a number of an AUTO_INCREMENT column.
+func numberOf(v any) uint64 {
+	if n, ok := row.Signed(v); ok {
 		return uint64(n)
 	}
-	n, _ := row.Unsigned(r[info.AutoColumn])
+	n, _ := row.Unsigned(v)
 	return n
 }
 
@@ -181,7 +212,7 @@ func (in *insertion) draws(ctx *gms.Context, info *store.TableInfo, rows []gms.R
 			return false, ErrPlan
 		}
 	}
-	if drawn > 0 && (in.unique || drawn < len(rows)) {
+	if drawn > 0 && (in.unique && in.onDuplicate == fails || in.isRisky || drawn < len(rows)) {
 		return false, ErrPlan
 	}
 	return drawn > 0, nil
@@ -190,9 +221,9 @@ func (in *insertion) draws(ctx *gms.Context, info *store.TableInfo, rows []gms.R
 // aheadMost is the largest number of rows whose keys are looked up together.
 const aheadMost = 128
 
-// insertRows inserts rows. If indexes are at other machines, it waits for the keys of many rows together,
+// insertAll inserts rows. If indexes are at other machines, it waits for the keys of many rows together,
 // and not for each row.
-func insertRows(ctx *gms.Context, t *store.Table, ed *store.Editor, rows []gms.Row) error {
+func (d *duplicating) insertAll(ctx *gms.Context, t *store.Table, rows []gms.Row) error {
 	isElsewhere := len(rows) > 1 && t.IsAnyElsewhere()
 	for i, r := range rows {
 		if i%aheadMost == 0 {
@@ -203,7 +234,7 @@ func insertRows(ctx *gms.Context, t *store.Table, ed *store.Editor, rows []gms.R
 				return err
 			}
 		}
-		if err := ed.Insert(ctx, r); err != nil {
+		if err := d.insert(ctx, r); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,10 @@ type shape struct {
 	// into are the columns that an INSERT names, nil for all; rows are their values.
 	into []string
 	rows [][]operand
-	kind shapeKind
+	// onDuplicate is what an INSERT does with duplicates, and upserts are the assignments of ON DUPLICATE KEY UPDATE.
+	onDuplicate onDuplicate
+	upserts     []upsertion
+	kind        shapeKind
 	// join is the statement's form as a join of any number of tables, nil if it has none. If simple
 	// is not set, the statement has only this form.
 	join   *joinShape
@@ -186,14 +189,15 @@ func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.W
 
 // shapeOfInsert returns nil for an INSERT with a clause that no shape has.
 func shapeOfInsert(n *sqlparser.Insert) *shape {
-	if n.Action != sqlparser.InsertStr || n.Ignore != "" || n.With != nil || len(n.Partitions) > 0 || len(n.OnDup) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+	if n.With != nil || len(n.Partitions) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
 	s := &shape{kind: shapeInsert, simple: true, auth: n.Auth}
+	s.auth.Extra = nil // what rewrites the INSERT when it is planned (see sql/change)
 	for _, c := range n.Columns {
 		s.into = append(s.into, c.String())
 	}
-	if !s.addName(n.Table) || !s.tuples(n.Rows) {
+	if !s.duplicates(n) || !s.addName(n.Table) || !s.tuples(n.Rows) {
 		return nil
 	}
 	return s

@@ -62,7 +62,8 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	if b.ctx.Session.WarningCount() <= before {
 		return nil
 	}
-	w := b.ctx.Session.Warnings()[0] // the last one
+	all := b.ctx.Session.Warnings()
+	w := all[len(all)-1]
 	e := myerr.Remade(w.Code, "01000", w.Message)
 	if _, h := b.handlerFor(e); h == nil || w.Level == "Note" {
 		return nil

@@ -141,12 +141,47 @@ func (e *Editor) atomically(ctx *gms.Context, change func() error) error {
 
 // Insert implements gms.RowInserter.
 func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
+	return myerr.Storage(e.told(ctx, e.insertNew(ctx, row)))
+}
+
+// told turns a clash into MySQL's error.
+func (e *Editor) told(ctx *gms.Context, err error) error {
+	if c, ok := err.(*clash); ok {
+		return e.duplicate(ctx, c)
+	}
+	return err
+}
+
+// A Duplicate is a row that keeps another one out, because both have the same key of a unique index.
+type Duplicate struct {
+	Row gms.Row
+	// Key is the index, and Text says so as MySQL does.
+	Key  *KeyInfo
+	Text string
+}
+
+// InsertOrFind inserts a row as Insert does, or returns the row that keeps it out.
+func (e *Editor) InsertOrFind(ctx *gms.Context, row gms.Row) (*Duplicate, error) {
+	err := e.insertNew(ctx, row)
+	c, ok := err.(*clash)
+	if !ok {
+		return nil, err
+	}
+	existing, err := e.existing(ctx, c)
+	if err != nil {
+		return nil, myerr.Storage(err)
+	}
+	return &Duplicate{existing, c.index, c.text(ctx, e.Info.Name)}, nil
+}
+
+// insertNew inserts a row; a clash if its key exists.
+func (e *Editor) insertNew(ctx *gms.Context, row gms.Row) error {
 	row = e.Info.Rows.Stored(row)
 	return e.atomically(ctx, func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
 		}
-		if err := e.insert(ctx, row); err != nil {
+		if err := e.place(ctx, row); err != nil {
 			return err
 		}
 		if err := e.referred(ctx, nil, row); err != nil {
@@ -161,17 +196,28 @@ func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
 	})
 }
 
+// insert adds a row to the table's indexes, and checks nothing else.
 func (e *Editor) insert(ctx *gms.Context, row gms.Row) error {
+	return e.told(ctx, e.place(ctx, row))
+}
+
+// place is insert that returns a clash for a key that exists.
+func (e *Editor) place(ctx *gms.Context, row gms.Row) error {
 	key, number, err := e.primaryKey(ctx, row)
 	if err != nil {
 		return err
 	}
-	return e.insertAt(ctx, row, key, number)
+	return e.placeAt(ctx, row, key, number)
 }
 
 // insertAt stores a row, enters it under key in the primary index, and adds its entries to the
 // other indexes. number is the hidden number of a row without a primary key, otherwise nil.
 func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
+	return e.told(ctx, e.placeAt(ctx, r, key, number))
+}
+
+// placeAt is insertAt that returns a clash for a key that exists.
+func (e *Editor) placeAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
 	r, err := e.withKeyColumns(ctx, r)
 	if err != nil {
 		return err
@@ -184,10 +230,10 @@ func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error
 		return err
 	}
 	if err := e.acc.Insert(e.tr.Tx, key, p); err != nil {
-		return e.duplicate(ctx, err, e.Info.PrimaryKey, r, key)
+		return clashOf(err, e.Info.PrimaryKey, r, key)
 	}
 	for _, k := range e.Info.Secondary {
-		if err := e.insertEntry(ctx, k, r, key, p); err != nil {
+		if err := e.placeEntry(ctx, k, r, key, p); err != nil {
 			return err
 		}
 	}
@@ -217,44 +263,78 @@ func (e *Editor) keyOf(ctx *gms.Context, r gms.Row) ([]byte, error) {
 	return key, err
 }
 
+// insertEntry adds a row's entry to a secondary index.
 func (e *Editor) insertEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary []byte, p region.Ptr) error {
+	return e.told(ctx, e.placeEntry(ctx, k, row, primary, p))
+}
+
+// placeEntry is insertEntry that returns a clash for a key that exists.
+func (e *Editor) placeEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary []byte, p region.Ptr) error {
 	key, _, err := k.Entry(ctx, row, primary)
 	if err != nil {
 		return err
 	}
 	if err := e.Store.Access(k.Index).Insert(e.tr.Tx, key, p); err != nil {
-		return e.duplicate(ctx, err, k, row, key)
+		return clashOf(err, k, row, key)
 	}
 	return nil
 }
 
-// duplicate turns errExists into MySQL's 1062, with the existing row: REPLACE and ON
-// DUPLICATE KEY UPDATE continue from it.
-func (e *Editor) duplicate(ctx *gms.Context, err error, k *KeyInfo, r gms.Row, key []byte) error {
-	if !errors.Is(err, errExists) {
-		return err
+// A clash says that a row's key in a unique index exists.
+type clash struct {
+	index *KeyInfo
+	row   gms.Row
+	key   []byte
+}
+
+// Error implements error.
+func (c *clash) Error() string { return "sql: key exists in " + c.index.Name }
+
+// clashOf turns errExists of an index into a clash.
+func clashOf(err error, index *KeyInfo, row gms.Row, key []byte) error {
+	if errors.Is(err, errExists) {
+		return &clash{index, row, key}
 	}
-	p, ok, err := e.Store.Access(k.Index).Get(e.tr.Tx, key)
+	return err
+}
+
+// duplicate turns a clash into MySQL's 1062, with the existing row: REPLACE and ON
+// DUPLICATE KEY UPDATE continue from it.
+func (e *Editor) duplicate(ctx *gms.Context, c *clash) error {
+	existing, err := e.existing(ctx, c)
 	if err != nil {
 		return err
+	}
+	return gms.NewUniqueKeyErr(c.text(ctx, e.Info.Name), c.index == e.Info.PrimaryKey, existing)
+}
+
+// text says of a clash in a table what MySQL does.
+func (c *clash) text(ctx *gms.Context, table string) string {
+	return "Duplicate entry '" + c.index.text(ctx, c.row) + "' for key '" + table + "." + c.index.Name + "'"
+}
+
+// existing returns the row with which another one clashes.
+func (e *Editor) existing(ctx *gms.Context, c *clash) (gms.Row, error) {
+	p, ok, err := e.Store.Access(c.index.Index).Get(e.tr.Tx, c.key)
+	if err != nil {
+		return nil, err
 	}
 	if !ok {
-		return fmt.Errorf("%w: index %s changed while it was asked", row.ErrCorrupt, k.Name)
+		return nil, fmt.Errorf("%w: index %s changed while it was asked", row.ErrCorrupt, c.index.Name)
 	}
-	existing, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
+	r, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if existing, err = e.complete(ctx, existing); err != nil { // ON DUPLICATE KEY UPDATE may read any column
-		return err
+	if r, err = e.complete(ctx, r); err != nil { // ON DUPLICATE KEY UPDATE may read any column
+		return nil, err
 	}
 	if e.Info.IsKeyless() {
-		if err := e.tr.rememberStray(ctx, e.Info, existing, p); err != nil {
-			return err
+		if err := e.tr.rememberStray(ctx, e.Info, r, p); err != nil {
+			return nil, err
 		}
 	}
-	text := fmt.Sprintf("Duplicate entry '%s' for key '%s.%s'", k.text(ctx, r), e.Info.Name, k.Name)
-	return gms.NewUniqueKeyErr(text, k == e.Info.PrimaryKey, existing)
+	return r, nil
 }
 
 // text returns a row's key as MySQL prints it.
@@ -325,7 +405,9 @@ func (e *Editor) Delete(ctx *gms.Context, values gms.Row) error {
 		e.tr.move(p, region.Ptr{})
 		e.tr.count(e.Info.Counter, -1)
 		if r := e.replacingOf(); r != nil {
-			r.deleted++
+			if r.deleted++; r.deleted == 1 {
+				r.was = values
+			}
 		}
 		return row.Free(e.tr.Tx, p)
 	})
@@ -440,7 +522,7 @@ func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row g
 		return err
 	}
 	if err := acc.Insert(e.tr.Tx, key, newRow); err != nil {
-		return e.duplicate(ctx, err, k, row, key)
+		return e.told(ctx, clashOf(err, k, row, key))
 	}
 	return nil
 }

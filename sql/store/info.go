@@ -176,6 +176,22 @@ func (info *TableInfo) Keys() []*KeyInfo {
 	return append([]*KeyInfo{info.PrimaryKey}, info.Secondary...)
 }
 
+// uniques returns the number of the table's unique keys.
+func (info *TableInfo) uniques() int {
+	n := 0
+	for _, k := range info.Keys() {
+		if info.IsUnique(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// IsUnique reports whether the table has at most one row of each key of an index.
+func (info *TableInfo) IsUnique(k *KeyInfo) bool {
+	return k.Unique || k == info.PrimaryKey && !info.IsKeyless()
+}
+
 // IsKeyless reports whether the table has no primary key of its own.
 func (info *TableInfo) IsKeyless() bool { return !info.Table.Primary.Declared }
 

@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -159,6 +161,7 @@ func (s *Session) LongQueryTime() time.Duration { return s.Settings().longQuery 
 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
+	w = ignoredDuplicate(w)
 	r := s.Settings()
 	isDivision := w.Code == expression.ERDivisionByZero
 	if isDivision && r.strictDivisions && s.change.strict {
@@ -169,6 +172,25 @@ func (s *Session) Warn(w *gms.Warning) {
 		return
 	}
 	s.baseSession.Warn(w)
+}
+
+// Warnings implements gms.Session: the oldest is the first, as SHOW WARNINGS shows them.
+func (s *Session) Warnings() []*gms.Warning {
+	all := s.baseSession.Warnings()
+	slices.Reverse(all)
+	return all
+}
+
+// ignoredDuplicate returns the warning about a row that INSERT IGNORE has left out as MySQL words it; other warnings as they are.
+func ignoredDuplicate(w *gms.Warning) *gms.Warning {
+	if w.Code != mysql.ERDupEntry {
+		return w
+	}
+	_, text, ok := strings.Cut(w.Message, " key given: ") // the kind of go-mysql-server's error
+	if !ok {
+		return w
+	}
+	return &gms.Warning{Level: "Warning", Code: w.Code, Message: text}
 }
 
 // SetSessionVariable implements gms.Session.
