@@ -98,16 +98,58 @@ func IsDecimalText(text string) bool {
 	return isDigits(whole) && (!hasPart || isDigits(part))
 }
 
-// isTimeText reports whether a text is a date and a time of day, with up to six digits of
-// a second's fraction.
-func isTimeText(text string) bool {
+// moment returns the time that a text of the form 2006-01-02 15:04:05.999999 spells, and the number of the digits of its
+// second's fraction, which it may lack; false for others, and for years below 1000.
+func moment(text string) (t time.Time, digits int, ok bool) {
 	const most = len(time.DateTime + ".999999")
-	_, err := time.Parse(time.DateTime, text)
-	if err != nil || len(text) < len(time.DateTime) || len(text) > most || text[0] == '0' {
-		return false
+	if len(text) < len(time.DateTime) || len(text) > most || text[10] != ' ' || text[13] != ':' || text[16] != ':' {
+		return t, 0, false
 	}
-	fraction := text[len(time.DateTime):]
-	return fraction == "" || fraction[0] == '.' && isDigits(fraction[1:])
+	day, ok := date(text[:len(time.DateOnly)])
+	hour, minute, second := number(text[11:13]), number(text[14:16]), number(text[17:19])
+	if !ok || hour > 23 || minute > 59 || second > 59 || min(hour, minute, second) < 0 {
+		return t, 0, false
+	}
+	micros := 0
+	if fraction := text[len(time.DateTime):]; fraction != "" {
+		digits = len(fraction) - 1
+		if micros = number(fraction[1:]); fraction[0] != '.' || micros < 0 {
+			return t, 0, false
+		}
+		for range 6 - digits {
+			micros *= 10
+		}
+	}
+	year, month, d := day.Date()
+	return time.Date(year, month, d, hour, minute, second, micros*1000, time.UTC), digits, true
+}
+
+// date returns the date that a text of the form 2006-01-02 spells; false for others, and for years below 1000.
+func date(text string) (t time.Time, ok bool) {
+	if len(text) != len(time.DateOnly) || text[0] == '0' || text[4] != '-' || text[7] != '-' {
+		return t, false
+	}
+	year, month, day := number(text[:4]), number(text[5:7]), number(text[8:])
+	if min(year, month, day) < 0 {
+		return t, false
+	}
+	t = time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	return t, t.Day() == day && int(t.Month()) == month
+}
+
+// number returns the number that digits spell; -1 for other texts.
+func number(digits string) int {
+	n := 0
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return -1
+		}
+		n = 10*n + int(digits[i]-'0')
+	}
+	if digits == "" {
+		return -1
+	}
+	return n
 }
 
 func isDigits(s string) bool {
@@ -132,14 +174,20 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 			return nil, false // conversion may round the value
 		}
 	case catalog.KindDatetime:
-		if !isTimeText(text) {
-			return nil, false
+		t, digits, ok := moment(text)
+		if !ok || digits <= int(k.Precision) {
+			return t, ok
 		}
+	case catalog.KindDate:
+		return date(text)
 	default:
 		return nil, false
 	}
 	if k.Kind == catalog.KindChar {
 		text = strings.TrimRight(text, " ")
+	}
+	if (k.Kind == catalog.KindChar || k.Kind == catalog.KindVarchar) && utf8.RuneCountInString(text) <= k.Length {
+		return text, true
 	}
 	v, in, err := k.Type.Convert(ctx, text)
 	return v, err == nil && in == gms.InRange
