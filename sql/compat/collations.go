@@ -217,6 +217,9 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 		exact, isSame := exactColumn(ctx, operand)
 		operands[i], same = exact, same && isSame
 	}
+	if withTextNumber(ctx, e, operands) {
+		same = transform.NewTree
+	}
 	if same {
 		return e, same, nil
 	}

@@ -1,0 +1,62 @@
+package compat
+
+import (
+	"strconv"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+)
+
+// A textNumber is a column of texts that is compared with a whole number: as a double. go-mysql-server makes an error with a stack
+// trace for each text that is no number, and of it a warning.
+type textNumber struct{ expression.UnaryExpressionStub }
+
+// withTextNumber replaces the operand that is a column of texts of a comparison with a whole number; false if there is none.
+func withTextNumber(ctx *gms.Context, e gms.Expression, operands []gms.Expression) bool {
+	if _, ok := e.(expression.Comparer); !ok || len(operands) != 2 {
+		return false
+	}
+	for i, operand := range operands {
+		column, ok := operand.(*expression.GetField)
+		if ok && types.IsTextOnly(column.Type(ctx)) && types.IsInteger(operands[1-i].Type(ctx)) {
+			operands[i] = &textNumber{expression.UnaryExpressionStub{Child: column}}
+			return true
+		}
+	}
+	return false
+}
+
+// Type implements gms.Expression.
+func (*textNumber) Type(*gms.Context) gms.Type { return types.Float64 }
+
+// String implements gms.Expression.
+func (t *textNumber) String() string { return t.Child.String() }
+
+// Eval implements gms.Expression.
+func (t *textNumber) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := t.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	text, ok := v.(string)
+	if !ok {
+		f, _, err := types.Float64.Convert(ctx, v)
+		return f, err
+	}
+	number, isCut := types.TruncateStringToDouble(text)
+	if isCut {
+		ctx.Session.Warn(&gms.Warning{Level: "Warning", Code: mysql.ERTruncatedWrongValue, Message: "Truncated incorrect double value: " + text})
+	}
+	f, _ := strconv.ParseFloat(number, 64) // what is no number is 0
+	return f, nil
+}
+
+// WithChildren implements gms.Expression.
+func (t *textNumber) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(t, len(children), 1)
+	}
+	return &textNumber{expression.UnaryExpressionStub{Child: children[0]}}, nil
+}
