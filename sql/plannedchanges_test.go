@@ -148,3 +148,47 @@ func TestPlannedChangesOfChangedTables(t *testing.T) {
 	p.run("DROP TABLE refers2")
 	want(true)
 }
+
+// Rows that a plan changes by their addresses keep their entries in indexes, whether their keys change, whether they
+// move to a larger or smaller object, and after an earlier change of the same transaction.
+func TestChangesByAddress(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE r (id INT PRIMARY KEY, s VARCHAR(3000), n INT, d DECIMAL(6,2), t DATETIME, f DOUBLE, UNIQUE KEY u (s(10), id), KEY (n), KEY (d), KEY (t), KEY (f))")
+	for _, query := range []string{
+		"UPDATE r SET n = n + 1 WHERE n BETWEEN 1 AND 9",
+		"UPDATE r SET id = id + 100 WHERE n BETWEEN 1 AND 3",
+		"UPDATE r SET s = REPEAT('y', 2500) WHERE n BETWEEN 1 AND 3", // moves
+		"UPDATE r SET s = REPEAT('y', 2500), n = 5 WHERE id BETWEEN 1 AND 3",
+		"UPDATE r SET s = 'y' WHERE n BETWEEN 1 AND 9", // moves back
+		"UPDATE r SET s = 'A' WHERE n BETWEEN 1 AND 9", // another text, the same key
+		"UPDATE r SET d = 1.50, f = -0.0 WHERE n BETWEEN 1 AND 9",
+		"UPDATE r SET d = NULL, n = NULL WHERE t < '2022-01-04'",
+		"UPDATE r SET t = '2022-01-03 00:00:00' WHERE id IN (1, 2, 3) AND n < 9",
+		"UPDATE r SET n = 4 WHERE n > 1 ORDER BY n LIMIT 2",
+		"UPDATE r SET n = 4 WHERE n > 1 ORDER BY s, id LIMIT 2", // sorted rows have no addresses
+		"UPDATE r SET n = 7 WHERE n = 2 OR d = 3",               // two indexes
+		"UPDATE r SET id = 5 WHERE id BETWEEN 1 AND 2",          // 1062
+		"DELETE FROM r WHERE n BETWEEN 2 AND 3",
+		"DELETE FROM r WHERE t < '2022-01-04' LIMIT 2",
+		"DELETE FROM r WHERE n = 2 OR d = 3",
+	} {
+		for _, isOpen := range []bool{false, false, true} {
+			p.run("DELETE FROM r")
+			p.run("INSERT INTO r VALUES (1, 'a', 1, 1, '2022-01-01', 0), (2, 'A', 2, 1.5, '2022-01-02', 1), (3, 'b', 3, NULL, '2022-01-03', 2), (4, NULL, 4, 3, NULL, 3), (5, 'c', 5, 5, '2022-01-05', NULL)")
+			if isOpen {
+				p.run("BEGIN")
+				p.run("UPDATE r SET s = REPEAT('z', 900) WHERE id = 2") // moves the row
+				p.run("DELETE FROM r WHERE id = 3")
+			}
+			p.both(query, true)
+			p.same("r")
+			for _, where := range []string{"n BETWEEN 0 AND 9", "d BETWEEN 0 AND 9", "t > '2021-01-01 00:00:00'", "f BETWEEN -1 AND 9", "n IS NULL", "s = 'a'", "s = REPEAT('y', 2500)"} {
+				p.run("SELECT id, n FROM r WHERE " + where + " ORDER BY id")
+			}
+			if isOpen {
+				p.run("COMMIT")
+				p.same("r")
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -18,7 +19,7 @@ const changedMax = 10000
 
 // change runs an UPDATE or DELETE: it changes the rows of one table after the other.
 func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
-	rows, err := r.all(ctx)
+	rows, at, err := r.toChange(ctx)
 	if err != nil {
 		return types.OkResult{}, err
 	}
@@ -32,7 +33,7 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 		ed.StatementBegin(ctx)
 		editors = append(editors, ed)
 	}
-	matched, changed, err := r.changeTables(ctx, editors, rows)
+	matched, changed, err := r.changeTables(ctx, editors, rows, at)
 	if err == nil && r.s.WarningCount() > 0 {
 		err = ErrPlan // go-mysql-server warns
 	}
@@ -49,8 +50,32 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 	return r.ok(ctx, matched, changed), nil
 }
 
-// changeTables changes the rows of all tables, and returns their number and that of those that are not as they were.
-func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms.Row) (matched, changed int, err error) {
+// toChange returns the rows to change, and their addresses unless they are of a join or in an order that no index has.
+func (r *run) toChange(ctx *gms.Context) (rows []gms.Row, at []region.Ptr, err error) {
+	opened, err := r.open(ctx, r.query.Rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	scan, ok := opened.(addressed)
+	if !ok || !scan.HasAddresses() {
+		rows, err = r.collect(ctx, opened, nil)
+		return rows, nil, err
+	}
+	rows, err = r.collect(ctx, opened, func() { at = append(at, scan.Address()) })
+	return rows, at, err
+}
+
+// addressed are rows of a table as they are stored.
+type addressed interface {
+	// HasAddresses reports whether Address may be called.
+	HasAddresses() bool
+	// Address returns the address of the row that Next has returned last.
+	Address() region.Ptr
+}
+
+// changeTables changes the rows of all tables, and returns their number and that of those that are not as they were. at
+// are the addresses of the rows, or nil.
+func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms.Row, at []region.Ptr) (matched, changed int, err error) {
 	if r.query.Change.Deletes {
 		r.tr.Tx.ToFree()
 	}
@@ -63,7 +88,7 @@ func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms
 				return 0, 0, err
 			}
 		}
-		n, err := r.changeRows(ctx, ed, t, own)
+		n, err := r.changeRows(ctx, ed, t, own, at)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -99,8 +124,9 @@ func (r *run) once(ctx *gms.Context, t *plan.ChangedTable, rows []gms.Row) ([]gm
 	return out, nil
 }
 
-// changeRows changes rows of a table, and returns the number of those that are not as they were.
-func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTable, rows []gms.Row) (int, error) {
+// changeRows changes rows of a table, and returns the number of those that are not as they were. at are the addresses of
+// the rows, or nil.
+func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTable, rows []gms.Row, at []region.Ptr) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -117,7 +143,7 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTabl
 		}
 		old := t.Of(row)
 		if r.query.Change.Deletes {
-			if err := ed.Delete(ctx, old); err != nil {
+			if err := deleteRow(ctx, ed, old, at, i); err != nil {
 				return 0, err
 			}
 			changed++
@@ -127,19 +153,54 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTabl
 		if err != nil {
 			return 0, err
 		}
-		same, err := old.Equals(ctx, updated, t.Table.Exact)
+		same, err := isUnchanged(ctx, t, old, updated)
 		if err != nil {
 			return 0, err
 		}
 		if same {
 			continue
 		}
-		if err := ed.Update(ctx, old, updated); err != nil {
+		if err := updateRow(ctx, ed, old, updated, at, i); err != nil {
 			return 0, err
 		}
 		changed++
 	}
 	return changed, nil
+}
+
+// deleteRow deletes row i, by its address if that is known.
+func deleteRow(ctx *gms.Context, ed *store.Editor, old gms.Row, at []region.Ptr, i int) error {
+	if at == nil {
+		return ed.Delete(ctx, old)
+	}
+	return ed.DeleteAt(ctx, at[i], old)
+}
+
+// updateRow replaces row i, by its address if that is known.
+func updateRow(ctx *gms.Context, ed *store.Editor, old, updated gms.Row, at []region.Ptr, i int) error {
+	if at == nil {
+		return ed.Update(ctx, old, updated)
+	}
+	return ed.UpdateAt(ctx, at[i], old, updated)
+}
+
+// isUnchanged reports whether the columns that are set have the values that they had.
+func isUnchanged(ctx *gms.Context, t *plan.ChangedTable, old, updated gms.Row) (bool, error) {
+	for i := range t.Set {
+		c := t.Set[i].Column.Index()
+		a, b := old[c], updated[c]
+		if a == nil || b == nil {
+			if a != b {
+				return false, nil
+			}
+			continue
+		}
+		n, err := t.Table.Exact[c].Type.Compare(ctx, a, b)
+		if err != nil || n != 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // constants returns the values that columns of a table are set to which are the same for all rows, by setter.

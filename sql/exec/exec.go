@@ -86,6 +86,12 @@ func (r *run) all(ctx *gms.Context) ([]gms.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.collect(ctx, rows, nil)
+}
+
+// collect returns the rows of an iterator, which it closes, and counts their memory. after, if it is not nil, is called
+// after each row.
+func (r *run) collect(ctx *gms.Context, rows gms.RowIter, after func()) ([]gms.Row, error) {
 	var out []gms.Row
 	for {
 		row, err := rows.Next(ctx)
@@ -102,7 +108,9 @@ func (r *run) all(ctx *gms.Context) ([]gms.Row, error) {
 			_ = rows.Close(ctx) // the first error is the one to return
 			return nil, err
 		}
-		out = append(out, row)
+		if out = append(out, row); after != nil {
+			after()
+		}
 	}
 }
 

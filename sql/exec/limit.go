@@ -6,6 +6,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/plan"
 )
 
@@ -109,3 +110,12 @@ func (l *limit) Next(ctx *gms.Context) (gms.Row, error) {
 	l.count--
 	return l.RowIter.Next(ctx)
 }
+
+// HasAddresses implements addressed.
+func (l *limit) HasAddresses() bool {
+	rows, ok := l.RowIter.(addressed)
+	return ok && rows.HasAddresses()
+}
+
+// Address implements addressed.
+func (l *limit) Address() region.Ptr { return l.RowIter.(addressed).Address() }

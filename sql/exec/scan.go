@@ -7,6 +7,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
@@ -183,3 +184,9 @@ func (c *chain) Next(ctx *gms.Context) (gms.Row, error) {
 
 // Close implements gms.RowIter. The rows of a table need not be closed.
 func (c *chain) Close(*gms.Context) error { return nil }
+
+// HasAddresses implements addressed.
+func (c *chain) HasAddresses() bool { return c.branches[0].(addressed).HasAddresses() }
+
+// Address implements addressed.
+func (c *chain) Address() region.Ptr { return c.branches[0].(addressed).Address() }

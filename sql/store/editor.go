@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -387,30 +388,51 @@ func (e *Editor) Delete(ctx *gms.Context, values gms.Row) error {
 		if err != nil || !ok {
 			return err
 		}
-		if values, err = e.withKeyColumns(ctx, values); err != nil {
-			return err
-		}
-		if err := e.removeEntry(e.Info.PrimaryKey, key); err != nil {
-			return err
-		}
-		for _, k := range e.Info.Secondary {
-			entry, _, err := k.Entry(ctx, values, key)
-			if err != nil {
-				return err
-			}
-			if err := e.removeEntry(k, entry); err != nil {
-				return err
-			}
-		}
-		e.tr.move(p, region.Ptr{})
-		e.tr.count(e.Info.Counter, -1)
-		if r := e.replacingOf(); r != nil {
-			if r.deleted++; r.deleted == 1 {
-				r.was = values
-			}
-		}
-		return row.Free(e.tr.Tx, p)
+		return e.delete(ctx, p, key, values)
 	})
+}
+
+// DeleteAt is Delete for a row of a table with a primary key, whose address the statement has read.
+func (e *Editor) DeleteAt(ctx *gms.Context, p region.Ptr, values gms.Row) error {
+	return e.atomically(ctx, func() error {
+		p, ok := e.tr.follow(p)
+		if !ok {
+			return nil
+		}
+		key, err := e.keyOf(ctx, values)
+		if err != nil {
+			return err
+		}
+		return e.delete(ctx, p, key, values)
+	})
+}
+
+// delete deletes the row at p, whose key in the primary index is key.
+func (e *Editor) delete(ctx *gms.Context, p region.Ptr, key []byte, values gms.Row) error {
+	values, err := e.withKeyColumns(ctx, values)
+	if err != nil {
+		return err
+	}
+	if err := e.removeEntry(e.Info.PrimaryKey, key); err != nil {
+		return err
+	}
+	for _, k := range e.Info.Secondary {
+		entry, _, err := k.Entry(ctx, values, key)
+		if err != nil {
+			return err
+		}
+		if err := e.removeEntry(k, entry); err != nil {
+			return err
+		}
+	}
+	e.tr.move(p, region.Ptr{})
+	e.tr.count(e.Info.Counter, -1)
+	if r := e.replacingOf(); r != nil {
+		if r.deleted++; r.deleted == 1 {
+			r.was = values
+		}
+	}
+	return row.Free(e.tr.Tx, p)
 }
 
 func (e *Editor) removeEntry(k *KeyInfo, key []byte) error {
@@ -452,46 +474,94 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 		if err != nil || !ok {
 			return err
 		}
-		if old, err = e.withKeyColumns(ctx, old); err != nil {
-			return err
-		}
-		if r, err = e.withKeyColumns(ctx, r); err != nil {
-			return err
-		}
-		if err := e.Info.Rows.HasAll(r); err != nil {
-			return err
-		}
-		newKey, number := key, key // a row without a primary key keeps its hidden number
-		if !e.Info.IsKeyless() {
-			if newKey, err = e.keyOf(ctx, r); err != nil {
-				return err
-			}
-			number = nil
-		}
-		to, err := row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
-		if err != nil {
-			return err
-		}
-		if to != p {
-			e.tr.move(p, to)
-		}
-		if err := e.moveEntry(ctx, e.Info.PrimaryKey, key, newKey, r, p, to); err != nil {
-			return err
-		}
-		for _, k := range e.Info.Secondary {
-			if err := e.updateEntry(ctx, k, old, r, key, newKey, p, to); err != nil {
-				return err
-			}
-		}
-		if err := e.referred(ctx, old, r); err != nil {
-			return err
-		}
-		e.noteUpdated(ctx, old, r)
-		if e.Info.AutoColumn >= 0 && !bytes.Equal(key, newKey) {
-			return e.raise(ctx, r) // the new key may be beyond the sequence
-		}
-		return nil
+		return e.update(ctx, p, key, old, r)
 	})
+}
+
+// UpdateAt is Update for a row of a table with a primary key, whose address the statement has read.
+func (e *Editor) UpdateAt(ctx *gms.Context, p region.Ptr, old, r gms.Row) error {
+	r = e.Info.Rows.Stored(r)
+	return e.atomically(ctx, func() error {
+		if err := e.constrain(ctx, r); err != nil {
+			return err
+		}
+		p, ok := e.tr.follow(p)
+		if !ok {
+			return nil
+		}
+		return e.update(ctx, p, nil, old, r)
+	})
+}
+
+// update replaces the row at p. key is the row's key in the primary index, or nil if update has to compute the key.
+func (e *Editor) update(ctx *gms.Context, p region.Ptr, key []byte, old, r gms.Row) (err error) {
+	if old, err = e.withKeyColumns(ctx, old); err != nil {
+		return err
+	}
+	if r, err = e.withKeyColumns(ctx, r); err != nil {
+		return err
+	}
+	if err := e.Info.Rows.HasAll(r); err != nil {
+		return err
+	}
+	var number []byte // a row without a primary key keeps its hidden number
+	if e.Info.IsKeyless() {
+		number = key
+	}
+	var newKey []byte // nil if the row keeps its key
+	if !e.Info.IsKeyless() && e.Info.PrimaryKey.differs(old, r) {
+		if newKey, err = e.keyOf(ctx, r); err != nil {
+			return err
+		}
+	}
+	to, err := row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
+	if err != nil {
+		return err
+	}
+	if to != p {
+		e.tr.move(p, to)
+	}
+	if err := e.moveEntries(ctx, key, newKey, old, r, p, to); err != nil {
+		return err
+	}
+	if err := e.referred(ctx, old, r); err != nil {
+		return err
+	}
+	e.noteUpdated(ctx, old, r)
+	if e.Info.AutoColumn >= 0 && newKey != nil {
+		return e.raise(ctx, r) // the new key may be beyond the sequence
+	}
+	return nil
+}
+
+// moveEntries updates the indexes for a changed row. key is nil if it is not known, newKey if it is the same as key.
+// oldRow and newRow are the addresses of the row before and after the change.
+func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.Row, oldRow, newRow region.Ptr) (err error) {
+	stays := newKey == nil && oldRow == newRow
+	differs := func(k *KeyInfo) bool { return k.differs(old, row) }
+	if stays && !slices.ContainsFunc(e.Info.Secondary, differs) {
+		return nil
+	}
+	if key == nil {
+		if key, err = e.keyOf(ctx, old); err != nil {
+			return err
+		}
+	}
+	if newKey == nil {
+		newKey = key
+	}
+	if err := e.moveEntry(ctx, e.Info.PrimaryKey, key, newKey, row, oldRow, newRow); err != nil {
+		return err
+	}
+	for _, k := range e.Info.Secondary {
+		if stays && !k.differs(old, row) {
+			continue
+		}
+		if err := e.updateEntry(ctx, k, old, row, key, newKey, oldRow, newRow); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // updateEntry updates the entry of a changed row in a secondary index. oldRow and newRow are the

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/compat"
@@ -240,6 +242,21 @@ func (k *KeyInfo) Entry(ctx context.Context, r gms.Row, primary []byte) (key []b
 		return nil, false, myerr.KeyTooLong.New()
 	}
 	return key, unique, nil
+}
+
+// differs reports whether two rows may differ in the index's own columns. If it returns false, the rows' keys are the
+// same.
+func (k *KeyInfo) differs(a, b gms.Row) bool {
+	return slices.ContainsFunc(k.Columns, func(c int) bool { return !areIdentical(a[c], b[c]) })
+}
+
+// areIdentical reports whether two values of a column are known to be the same without their type.
+func areIdentical(a, b any) bool {
+	switch a.(type) {
+	case nil, int8, int16, int32, int64, uint8, uint16, uint32, uint64, string, time.Time, decimal.Decimal:
+		return a == b // pointers in times and decimals are compared, not what they point to
+	}
+	return false
 }
 
 // appended returns the columns of the primary key that an index appends to its own columns, up to

@@ -92,8 +92,9 @@ type rowIter struct {
 	part  *row.Part
 	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
-	rows   int   // number of rows returned
-	skip   int64 // number of rows still to be skipped
+	last   region.Ptr // the address of the row that Next has returned last
+	rows   int        // number of rows returned
+	skip   int64      // number of rows still to be skipped
 	// found are the collected rows that are still to be returned. All are collected before the first
 	// is returned, because a statement that changes the table must not read its own changes.
 	found   []region.Ptr
@@ -171,12 +172,20 @@ func (i *rowIter) next(ctx *gms.Context) (gms.Row, error) {
 	if !ok {
 		return nil, io.EOF
 	}
+	i.last = p
 	row, err := i.load(ctx, p)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
 	return row, i.s.holdRead(i.tr)
 }
+
+// HasAddresses reports whether the scan's rows can be changed by their addresses: the rows of a table without a primary
+// key are changed by their values.
+func (i *rowIter) HasAddresses() bool { return !i.t.Info.IsKeyless() && !i.scan.keysOnly }
+
+// Address returns the address of the row that Next has returned last.
+func (i *rowIter) Address() region.Ptr { return i.last }
 
 // begin waits for the transaction's turn, collects rows and skips rows, as far as the scan needs this before its first
 // row.
