@@ -192,3 +192,27 @@ func TestChangesByAddress(t *testing.T) {
 		}
 	}
 }
+
+// A column of dates and times is compared with texts that are dates alone, or have a fraction, by plans.
+func TestMomentTexts(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE m (id INT PRIMARY KEY, t DATETIME, u DATETIME(3), v INT, KEY (t), KEY (u))")
+	p.run("INSERT INTO m VALUES (1, '2022-01-01 00:00:00', '2022-01-01 00:00:00.500', 1), (2, '2022-01-01 00:00:01', '2022-01-02 00:00:00', 1), (3, NULL, NULL, 1), (4, '2022-03-01 10:00:00', '2022-03-01 10:00:00.123', 1)")
+	for _, where := range []string{
+		"t < '2022-01-02'", "t = '2022-01-01'", "t >= '2022-01-01 00:00:00.5'", "t = '2022-01-01 00:00:00.000000'", "t BETWEEN '2022-01-01' AND '2022-02-01'",
+		"t IN ('2022-01-01', '2022-03-01 10:00:00')", "u = '2022-01-02'", "u = '2022-01-01 00:00:00.5'", "u > '2022-03-01 10:00:00.123000'", "u <= '2022-03-01 10:00:00.1234'", "u < '2022-01-01 00:00:00.500001'", "v = 1 AND t <> '2022-01-01'",
+	} {
+		query := "SELECT id FROM m WHERE " + where + " ORDER BY v, id"
+		p.both(query, true) // the first is never planned
+		if !p.byPlan(query) {
+			t.Errorf("%s: not by a plan", query)
+		}
+	}
+	for _, text := range []string{"2022-1-1", "2022-01-01T00:00:00", "20220101", "0000-00-00", "2022-02-30", "2022-01-01 00:00", "2022-01-01 00:00:00,5", "x", ""} {
+		query := "SELECT id FROM m WHERE t < '" + text + "' ORDER BY v, id"
+		p.both(query, true)
+		if p.byPlan(query) {
+			t.Errorf("%s: by a plan", query)
+		}
+	}
+}

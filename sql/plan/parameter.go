@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -64,9 +65,8 @@ func (p *Parameter) Bind(values []Value) bool {
 // isTime reports whether a value is NULL, or a text that is a date, or a date and time, in the form in which
 // times are shown.
 func isTime(v Value) bool {
-	_, isDate := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: catalog.KindDate}}, v)
-	_, isMoment := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: catalog.KindDatetime}}, v)
-	return isDate || isMoment
+	_, ok := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: catalog.KindDatetime}}, v)
+	return ok && (v.Form != Plain || v.IsNull || len(v.Text) <= len(time.DateTime))
 }
 
 // classOf returns the class of the parameter's value; empty if it cannot be negated.

@@ -161,10 +161,23 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 		t, err := time.Parse(time.DateOnly, v.Text)
 		return t, err == nil && isYear(v.Text)
 	case catalog.KindDatetime:
-		t, err := time.Parse(time.DateTime, v.Text)
-		return t, err == nil && len(v.Text) == len(time.DateTime) && isYear(v.Text)
+		return momentOf(v.Text)
 	}
 	return nil, false
+}
+
+// momentOf returns the moment that a text spells: a date, or a date and a time of day with up to six digits of a second's
+// fraction.
+func momentOf(text string) (time.Time, bool) {
+	if !isYear(text) {
+		return time.Time{}, false
+	}
+	if len(text) == len(time.DateOnly) {
+		t, err := time.Parse(time.DateOnly, text)
+		return t, err == nil
+	}
+	t, _, ok := row.Moment(text)
+	return t, ok
 }
 
 // doubleDigits is the number of digits up to which decimals are equal, or in order, as doubles if they

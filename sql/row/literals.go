@@ -98,9 +98,9 @@ func IsDecimalText(text string) bool {
 	return isDigits(whole) && (!hasPart || isDigits(part))
 }
 
-// moment returns the time that a text of the form 2006-01-02 15:04:05.999999 spells, and the number of the digits of its
+// Moment returns the time that a text of the form 2006-01-02 15:04:05.999999 spells, and the number of the digits of its
 // second's fraction, which it may lack; false for others, and for years below 1000.
-func moment(text string) (t time.Time, digits int, ok bool) {
+func Moment(text string) (t time.Time, digits int, ok bool) {
 	const most = len(time.DateTime + ".999999")
 	if len(text) < len(time.DateTime) || len(text) > most || text[10] != ' ' || text[13] != ':' || text[16] != ':' {
 		return t, 0, false
@@ -174,7 +174,7 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 			return nil, false // conversion may round the value
 		}
 	case catalog.KindDatetime:
-		t, digits, ok := moment(text)
+		t, digits, ok := Moment(text)
 		if !ok || digits <= int(k.Precision) {
 			return t, ok
 		}

@@ -61,7 +61,7 @@ func TestMoment(t *testing.T) {
 		for range r.IntN(3) {
 			text[r.IntN(len(text))] = "0123456789-:."[r.IntN(13)]
 		}
-		got, _, ok := moment(string(text))
+		got, _, ok := Moment(string(text))
 		want, err := time.Parse(time.DateTime, string(text))
 		if isMoment := err == nil && text[0] != '0'; ok != isMoment || ok && !got.Equal(want) {
 			t.Fatalf("%s: %v %v, time.Parse: %v %v", text, got, ok, want, err)
