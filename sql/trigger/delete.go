@@ -3,8 +3,10 @@ package trigger
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
@@ -70,7 +72,7 @@ type separated struct {
 }
 
 // Schema implements gms.Node.
-func (s *separated) Schema(ctx *gms.Context) gms.Schema { return s.Child.Schema(ctx) }
+func (s *separated) Schema(ctx *gms.Context) gms.Schema { return s.named(ctx).Schema(ctx) }
 
 // String implements gms.Node.
 func (s *separated) String() string { return s.Child.String() }
@@ -88,7 +90,8 @@ func (s *separated) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node
 
 // BuildRowIter implements gms.ExecBuilderNode.
 func (s *separated) BuildRowIter(ctx *gms.Context, b gms.NodeExecBuilder, row gms.Row) (gms.RowIter, error) {
-	columns, tables := s.Schema(ctx), []section(nil)
+	child := s.named(ctx)
+	columns, tables := child.Schema(ctx), []section(nil)
 	for name, table := range s.names { // any order: they are sorted
 		t, err := sectionOf(ctx, columns, name, table)
 		if err != nil {
@@ -97,11 +100,43 @@ func (s *separated) BuildRowIter(ctx *gms.Context, b gms.NodeExecBuilder, row gm
 		tables = append(tables, t)
 	}
 	slices.SortFunc(tables, func(a, b section) int { return cmp.Compare(a.table, b.table) })
-	rows, err := b.Build(ctx, s.Child, row)
+	rows, err := b.Build(ctx, child, row)
 	if err != nil {
 		return nil, err
 	}
 	return &separatedIter{newRowsOf(ctx, &innerIter{rows, len(columns)}, tables)}, nil
+}
+
+// named returns the join with the names that its tables to delete from have in the FROM clause: where go-mysql-server
+// makes an outer join of NOT EXISTS, the columns above have the names of the tables themselves.
+func (s *separated) named(ctx *gms.Context) gms.Node {
+	names := make(map[gms.TableId]string, len(s.names))
+	for name, table := range s.names { // any order: into a map
+		names[table.Id()] = name
+	}
+	// It never fails: a Project takes as many expressions as it has.
+	n, _, _ := transform.Node(ctx, s.Child, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+		project, ok := n.(*plan.Project)
+		if !ok {
+			return n, transform.SameTree, nil
+		}
+		exprs, same := slices.Clone(project.Projections), transform.SameTree
+		for i, e := range exprs {
+			f, ok := e.(*expression.GetField)
+			if !ok {
+				continue
+			}
+			if name := names[f.TableId()]; name != "" && !strings.EqualFold(name, f.Table()) {
+				exprs[i], same = f.WithTable(name), transform.NewTree
+			}
+		}
+		if same {
+			return n, same, nil
+		}
+		out, err := project.WithExpressions(ctx, exprs...)
+		return out, same, err
+	})
+	return n
 }
 
 // A separatedIter returns the rows of a separated.
