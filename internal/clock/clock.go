@@ -39,8 +39,8 @@ type Clock interface {
 	NewPool(f func() any) Pool
 	// Processors returns the number of processors that run goroutines at the same time. Processor
 	// returns the number, from 0, of the processor that the caller runs on. The caller may be on
-	// another one by the time it uses the answer, and Processors may grow: use the answers only to
-	// choose among cache lines, never to exclude other goroutines from one.
+	// another one by the time it uses the answer, and Processors may grow. So use the answers only
+	// to choose among cache lines, never to exclude other goroutines from one.
 	Processors() int
 	Processor() int
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// A read of absence found no object where one may be. It does not show which deletion it saw,
-// so it has no place in the graph: it is correct if some state of the object without a value
-// may have existed at some moment of the read. The graph of the other transactions bounds the
-// time of each state.
+// A read of absence found no object where one may be. The read does not show which deletion
+// it saw, so it has no place in the graph. It is correct if, at some moment of the read, the
+// object may have been in some state without a value. The graph of the other transactions
+// bounds the time of each state.
 //
 // Two reads of absence are compared only if they are of the same object: the later one must
 // not need an earlier state. So the check may miss anomalies that show only in reads of

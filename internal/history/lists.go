@@ -110,7 +110,7 @@ func (c *checker) placeAppends(order map[Object][]Value) {
 	}
 }
 
-// placeAppendsOf does so for the appends of transaction i.
+// placeAppendsOf places and checks the appends of transaction i.
 func (c *checker) placeAppendsOf(i int, order map[Object][]Value, places map[place]uint64, appended map[place]bool) {
 	t := &c.txs[i]
 	isAppend := func(op Op) bool {
@@ -139,7 +139,7 @@ func (c *checker) placeAppendsOf(i int, order map[Object][]Value, places map[pla
 		case op.Version == 0 && counts:
 			c.violation(LostAppend, []int{i}, fmt.Sprintf("%s appended %d to %s, which is not there", c.name(i), op.Value, c.object(op.Object)))
 		case op.Version == 0 && t.Outcome == Aborted:
-			ops = append(ops, op) // which its transaction may have read
+			ops = append(ops, op) // nobody else saw it, but its transaction may have read it
 		case op.Version == 0: // never seen
 		default:
 			if before != 0 && op.Version != before+1 {

@@ -14,7 +14,7 @@ type Root string
 // System is the Root of this computer.
 const System Root = "/"
 
-// Path returns the place of the file that the system has at path.
+// Path returns the path, under r, of the file that Linux has at path.
 func (r Root) Path(path string) string { return filepath.Join(string(r), path) }
 
 // Text returns what is in a file, without white space around it.

@@ -14,8 +14,8 @@ type Process struct {
 	Name string
 }
 
-// ListenerOf returns the process that listens on a TCP port. Without root's rights only processes of
-// the same user are found. It returns false if none is.
+// ListenerOf returns the process that listens on a TCP port. isKnown is false if no process is
+// found; without root's rights only processes of the same user are.
 func (r Root) ListenerOf(port int) (p Process, isKnown bool) {
 	sockets := make(map[string]bool)
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

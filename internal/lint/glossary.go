@@ -15,11 +15,11 @@ import (
 // glossaryFile has the words of the module, and which of them exported names may have.
 const glossaryFile = "docs/glossary.md"
 
-// A glossary is what glossaryFile says.
+// A glossary has the parsed tables of glossaryFile.
 type glossary struct {
 	// defined are the words with a meaning.
 	defined map[string]bool
-	// forbidden are words that no exported name has, with what to write in place of them.
+	// forbidden maps words that no exported name has to the words to write instead.
 	forbidden map[string]string
 	// homes are words that exported names have only in some packages.
 	homes []home

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// lockedNames are the packages in which the name of a function that needs a held lock ends in
-// Locked, and in which a lock is released by the function that takes it.
+// lockedNames are the packages that keep two rules: the name of a function that needs a held lock
+// ends in Locked, and the function that takes a lock also releases it.
 var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/participant", "txn/evidence", "txn/worker", "recovery/membership", "recovery/transactions", "recovery/data"}
 
 // locksBelow maps a package to another one whose locks it takes: it calls that package's functions

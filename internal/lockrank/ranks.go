@@ -39,7 +39,7 @@ type (
 	Probe      struct{ rank } // recovery/membership: a round of probes
 	Apply      struct{ rank } // recovery/membership: a configuration is applied
 	Reserving  struct{ rank } // txn/worker: storage is reserved for replicas, by the routes of one configuration
-	Run        struct{ rank } // recovery/transactions: what the recovery of one configuration has heard
+	Run        struct{ rank } // recovery/transactions: the state of one configuration's recovery
 	Recovery   struct{ rank } // txn/evidence: evidence and ledgers
 	Worker     struct{ rank } // txn/worker: a worker's commits, calls and peers
 	Machine    struct{ rank } // txn/worker: handlers and hooks of epochs

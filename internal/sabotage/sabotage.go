@@ -213,7 +213,7 @@ const (
 	// EarlierLoans: a slot that was lent while a machine was a region's primary earlier may be returned
 	// when it is that once more.
 	EarlierLoans
-	// TenureGoesOn: a machine that is a region's primary once more keeps what the allocator knew.
+	// TenureGoesOn: a machine that becomes a region's primary again keeps the allocator's earlier state.
 	TenureGoesOn
 	// LocateCurrent: a placement of an older configuration becomes a route.
 	LocateCurrent
@@ -225,7 +225,7 @@ const (
 	ShrinkFilled
 	// HeldMoves: replicas move while others compare them.
 	HeldMoves
-	// FullTarget: a machine that is full does not refuse what moves there.
+	// FullTarget: a full machine does not refuse replicas that move to it.
 	FullTarget
 	// FillingReads: a replica can be READ before its configuration is committed.
 	FillingReads
@@ -233,7 +233,8 @@ const (
 	DepartedSettled
 	// DepartedEpochs: memory that has moved away is freed before two epochs have ended.
 	DepartedEpochs
-	// DepartedNames: what has moved away from an earlier life counts as complete up to its end.
+	// DepartedNames: a replica that has moved away counts as complete up to the end of that life,
+	// not only up to the latest settled configuration.
 	DepartedNames
 	// FillSettled: a replica counts as filled while transactions from before are being recovered.
 	FillSettled

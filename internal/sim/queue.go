@@ -116,8 +116,8 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 	return nil
 }
 
-// Flush implements rdma.Queue. Operations are under way as soon as they are posted, since no time
-// passes in a turn; but a process that waits before it has flushed them has failed.
+// Flush implements rdma.Queue. No time passes in a turn, so operations are under way as soon as
+// they are posted. But a process that waits before it has flushed them has failed.
 func (q *queue) Flush() {
 	for _, o := range q.unflushed {
 		o.isFlushed = true

@@ -28,8 +28,8 @@ type Options struct {
 	Processors int
 	Costs      Costs
 	Bandwidth  float64
-	// Packet is the time that a card takes for a packet, which bounds how many messages it carries: an
-	// operation has a packet each way, a request and an answer, so two at either card.
+	// Packet is the time that a card takes for a packet. It bounds how many messages the card carries.
+	// An operation has two packets at each card: a request and an answer.
 	Packet time.Duration
 	// Steady makes the network the same at all times: a message takes Latency, an operation takes effect as
 	// a whole, and a completion rings at once. So a run says how fast machines are, and not what they survive.

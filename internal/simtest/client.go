@@ -317,8 +317,8 @@ func (c *client) die(o history.Object, tomb region.Ptr) error {
 	return err
 }
 
-// tableFor returns the handle by which transactions look up a key: for one half of the keys the key's owner
-// answers what one READ does not.
+// tableFor returns the handle by which transactions look up a key. For half of the keys, lookups
+// ask the key's owner if one READ was not enough.
 func (c *client) tableFor(i int) *hash.Table {
 	if i%2 == 1 {
 		return c.twoSided

@@ -137,8 +137,8 @@ func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 }
 
 // isMajorityWithout reports whether a majority is left without the machines in away: the members
-// for which counts is true are a majority of the configuration, even if those in away that are not
-// members were added to it.
+// for which counts is true must be a majority of the configuration. Running machines in away that are not
+// members are counted as if they had been added to it.
 func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
 	now := t.copies.now
 	if now == nil {

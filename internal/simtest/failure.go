@@ -26,9 +26,9 @@ func (f Failing) String() string {
 // A Failure describes the effects of a failure, in virtual time.
 type Failure struct {
 	Failed int // number of machines
-	// Suspect is the time from the failure to its suspicion. The others count from the suspicion:
-	// until the machines were probed, the configuration was stored, all machines had committed to
-	// it, all regions were active, and the throughput was 80 % of its former value.
+	// Suspect is the time from the failure to its suspicion. Each other time is from the suspicion
+	// until a step was done: the machines probed, the configuration stored, all machines committed
+	// to it, all regions active, the throughput at 80 % of its former value.
 	Suspect, Probed, Stored, Committed, Active, Throughput time.Duration
 	// Filled is the time from the suspicion until all regions had all replicas again.
 	Filled time.Duration

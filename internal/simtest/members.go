@@ -52,11 +52,11 @@ type members struct {
 	ordered int
 	// handedOver is how many regions have been handed over to another primary.
 	handedOver int
-	// resized is how many other numbers of replicas an operator has been granted, regrown how often regions have got
-	// or lost replicas for that.
+	// resized counts the changes of the number of replicas that an operator has been granted; regrown
+	// counts the regions that got or lost replicas because of these changes.
 	resized, regrown int
-	// onMoved, if not nil, is called by the CM when it has stored a configuration in which moves begin
-	// or end, primaries are handed over, or regions get or lose replicas because of their number.
+	// onMoved, if not nil, is called by the CM when it has stored a configuration that changes
+	// replicas: moves begin or end, primaries are handed over, or a resize adds or removes replicas.
 	onMoved func(now *cluster.Configuration, r cluster.Remapped)
 	// exited holds, by machine, the last time when its process exited by itself.
 	exited []time.Duration
@@ -252,7 +252,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	return m, nic, err
 }
 
-// stored counts what a configuration that a machine has stored does to the regions.
+// stored counts the changes of regions in a configuration that a machine has stored.
 func (c *members) stored(p *sim.Process, now *cluster.Configuration, r cluster.Remapped) {
 	c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 	c.moved += len(r.Moved)
@@ -269,8 +269,9 @@ func (c *members) stored(p *sim.Process, now *cluster.Configuration, r cluster.R
 	}
 }
 
-// pace returns the pace at which replicas are filled. Where machines that are back are to get their share
-// of the primaries before the faults end, their replicas must be complete by then.
+// pace returns the pace at which replicas are filled. With balance set, machines that come back get
+// their share of the primaries before the faults end; only filled replicas become primaries, so
+// they are filled fast.
 func (c *members) pace() data.Pace {
 	if c.balance > 0 {
 		return data.Aggressive
@@ -327,7 +328,7 @@ func (c *members) Whole() bool {
 	return isWhole && !slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool { return p.Move != nil })
 }
 
-// whole returns the configuration, and reports whether the cluster is whole but for moves under way.
+// whole returns the configuration, and reports whether the cluster is whole, apart from moves under way.
 func (c *members) whole() (now *cluster.Configuration, isWhole bool) {
 	now, _ = c.store.Load()
 	if now == nil || slices.Contains(c.up, nil) || len(now.Machines) != len(c.up) {
@@ -422,8 +423,8 @@ func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 	return found, err
 }
 
-// awaitHeld returns the configuration once no move is being begun or ended, and what has begun is
-// filled. A move that began just before moves were held does not end, however.
+// awaitHeld returns the configuration once no move begins or ends, and each move that has begun
+// has filled its replica. A move that began just before moves were held may not end.
 func (c *members) awaitHeld() (*cluster.Configuration, error) {
 	for begin := c.world.Now(); ; c.world.Outside().Sleep(heldPoll) {
 		if now, isWhole := c.whole(); isWhole {
@@ -441,8 +442,8 @@ const (
 	heldPatience = 20 * time.Second
 )
 
-// isSpareRoot reports whether a fault is an unused root object: machines that die while an instance
-// begins may leave theirs behind (farm.OpenMember).
+// isSpareRoot reports whether a fault is an unused root object, which a machine may leave behind if
+// it dies while an instance begins (farm.OpenMember).
 func isSpareRoot(root region.Ptr, f farm.Fault) bool {
 	return f.Kind == region.Leak && f.Ptr != root && f.Ptr.Class() == root.Class()
 }

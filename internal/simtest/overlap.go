@@ -227,8 +227,8 @@ func (t *overlapInjector) mayFail(machines ...int) bool {
 	})
 }
 
-// mayLose reports whether the memory of a machine may be lost: the others can do without it
-// and, if it is a member, none of them is about to be evicted.
+// mayLose reports whether the memory of a machine may be lost. The others must be able to continue
+// without it. If it is a member, none of the other members may be about to be evicted.
 func (t *overlapInjector) mayLose(i int) bool {
 	m := rdma.MachineID(i)
 	if !t.copies.isMember(m) {
@@ -445,8 +445,7 @@ func (t *overlapInjector) left() int { return t.rng.IntN(1 + t.rng.IntN(2)*leftM
 
 const leftMax = 200
 
-// slowMax bounds how long a turn waits for a slow machine's processor: a lease lasts for a
-// few of these waits.
+// slowMax bounds how long a turn waits for a slow machine's processor. A lease lasts for a few such waits.
 const slowMax = 2 * time.Millisecond
 
 // cutLinks cuts links for a while, once or again and again.

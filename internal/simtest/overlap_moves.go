@@ -48,9 +48,10 @@ func (t *overlapInjector) order(f Fault) {
 	t.noteChange()
 }
 
-// killAtMove drains a machine, and kills one just when a region begins to move, or, mostly, when its
-// replica leaves; sometimes it kills a second one, while the first failure is recovered from. Then the
-// machine that the replica has left may get it back at once.
+// killAtMove drains a machine. It kills a machine just when a region begins to move or, mostly,
+// when the moved replica leaves the drained machine. Sometimes it kills a second machine during the
+// recovery from the first failure. In the end it undoes the drain, so that the drained machine may
+// get the replica back.
 func (t *overlapInjector) killAtMove(f Fault) {
 	from := t.target()
 	begins := t.rng.IntN(4) == 0
@@ -70,9 +71,9 @@ func (t *overlapInjector) killAtMove(f Fault) {
 	t.noteChange()
 }
 
-// killAtHandover kills a machine, of whose regions others become primaries. When it is back, primaries
-// are handed over to it: then killAtHandover kills one or two of the machines that have replicas of
-// these regions, or the CM.
+// killAtHandover kills a machine, and other machines become the primaries of its regions. The
+// killed machine comes back, and primaries are handed over to it. At that moment killAtHandover
+// kills one or two machines, most likely ones that have replicas of these regions, or the CM.
 func (t *overlapInjector) killAtHandover(f Fault) {
 	back := t.any()
 	next := t.onceMoved(func(c *cluster.Configuration, r cluster.Remapped) []region.ID {
@@ -86,7 +87,7 @@ func (t *overlapInjector) killAtHandover(f Fault) {
 	if now == nil {
 		return
 	}
-	if t.rng.IntN(2) == 0 { // once all is recovered, but for what the former primary may have kept
+	if t.rng.IntN(2) == 0 { // until then everything may be recovered, except what the former primary kept
 		t.outside.Sleep(t.upTo(leaseTime))
 	}
 	roles := []int{int(now.CM), int(p.Primary), int(p.Primary), int(p.Primary)}
@@ -96,13 +97,15 @@ func (t *overlapInjector) killAtHandover(f Fault) {
 	t.strikeMove(f, roles)
 }
 
-// onceMoved returns a function that waits for the next configuration that affects regions in a way that are picked
-// from it and its report, and returns it with one of them, or nil if none comes within the time.
+// onceMoved returns a function, wait, that waits for the next configuration for which pick returns
+// regions. pick gets the configuration and the report of its changes. wait returns the
+// configuration and the placement of one of these regions, or nil if no such configuration comes in
+// time.
 func (t *overlapInjector) onceMoved(pick func(*cluster.Configuration, cluster.Remapped) []region.ID) (wait func(patience time.Duration) (*cluster.Configuration, cluster.Placement)) {
 	var now *cluster.Configuration
 	var picked []region.ID
 	stored := t.outside.NewEvent()
-	next := t.members.onMoved // of another such fault
+	next := t.members.onMoved // the hook of another fault of this kind, or nil
 	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
 		if next != nil {
 			next(c, r)
@@ -131,8 +134,8 @@ func (t *overlapInjector) resize(f Fault) {
 	t.noteChange()
 }
 
-// killAtResize changes the number of replicas, and kills a machine at the moment when a region loses or gains
-// replicas. Sometimes it kills a second one during the recovery from the first failure.
+// killAtResize changes the number of replicas, and kills a machine when a region gains or loses
+// replicas. Sometimes it kills a second machine during the recovery from the first failure.
 func (t *overlapInjector) killAtResize(f Fault) {
 	next := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID {
 		return slices.Concat(r.Shrunk, r.Growing)
@@ -144,7 +147,7 @@ func (t *overlapInjector) killAtResize(f Fault) {
 		for _, m := range p.Backups {
 			roles = append(roles, int(m))
 		}
-		for _, m := range p.Before { // what has left
+		for _, m := range p.Before { // machines that no longer have the region
 			roles = append(roles, int(m.Machine))
 		}
 		t.strikeMove(f, roles)
@@ -153,9 +156,10 @@ func (t *overlapInjector) killAtResize(f Fault) {
 	t.noteChange()
 }
 
-// shrinkAtHandover kills a machine, waits until primaries are handed over to it or others, and then makes all regions
-// lose replicas, some of which former primaries have. One or two machines die just then, or all do, and mostly the
-// number of replicas goes up again meanwhile, so that former primaries get some of them back.
+// shrinkAtHandover kills a machine, and waits until primaries are handed over. It then makes all
+// regions lose replicas, some of them at former primaries. At that moment one, two or all machines
+// die. In half of all cases the number of replicas grows again meanwhile, so that former primaries
+// get some replicas back.
 func (t *overlapInjector) shrinkAtHandover(f Fault) {
 	handed := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID { return r.HandedOver })
 	t.die(Kill, []int{t.any()})
@@ -179,7 +183,7 @@ func (t *overlapInjector) shrinkAtHandover(f Fault) {
 		}
 		if !t.maybeCutPower() {
 			roles := []int{int(now.CM), int(q.Primary), int(q.Primary), t.any()}
-			for _, m := range p.Backups { // of before: some of them have lost it
+			for _, m := range p.Backups { // the backups before the shrink: some no longer have the region
 				roles = append(roles, int(m))
 			}
 			t.strikeMove(f, roles)
@@ -190,7 +194,8 @@ func (t *overlapInjector) shrinkAtHandover(f Fault) {
 	t.noteChange()
 }
 
-// maybeCutPower kills all machines, once in a while, just when the configuration has changed, and reports whether it has.
+// maybeCutPower kills all machines in some cases, and reports whether it did. Call it just after
+// the configuration has changed.
 func (t *overlapInjector) maybeCutPower() bool {
 	if t.rng.IntN(8) > 0 {
 		return false
@@ -256,7 +261,7 @@ const drainMin = 5 * leaseTime
 // drainPatience is how long an operator waits for the answer to a request, which can be lost.
 const drainPatience = 5 * leaseTime
 
-// askToDrain asks any machine that serves to drain machine i, or, with undo, not to any more.
+// askToDrain asks a machine that serves to drain machine i or, if undo is set, to end the drain.
 func (t *overlapInjector) askToDrain(i int, undo bool) {
 	t.ask(fmt.Sprintf("drain machine %d, undo %v", i, undo), func(m *membership.Machine) error { return m.Drain(ctx, rdma.MachineID(i), undo) })
 }
@@ -276,7 +281,7 @@ func (t *overlapInjector) ask(what string, request func(*membership.Machine) err
 	done.WaitFor(drainPatience)
 }
 
-// undrainAll makes all machines take regions again. A request of an earlier fault may come late.
+// undrainAll makes all machines take regions again. Some are still drained if an earlier fault's request came late.
 func (t *overlapInjector) undrainAll() {
 	if now := t.copies.now; now != nil {
 		for _, d := range now.Draining {

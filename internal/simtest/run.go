@@ -37,8 +37,8 @@ type Result struct {
 	Orders  int // moves that an operator has been granted
 	// Handovers counts regions of which the primary has become a backup.
 	Handovers int
-	Resizes   int // other numbers of replicas that an operator has been granted
-	Regrown   int // how often regions have got or lost replicas for that
+	Resizes   int // changes of the number of replicas that an operator has been granted
+	Regrown   int // regions that got or lost replicas because of these changes
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
 	Tables, Indexes int

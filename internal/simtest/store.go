@@ -158,8 +158,8 @@ func (s *store) makeAt(r *run, n *node, i int, places *[]region.Addr) error {
 	return nil
 }
 
-// A memory that was full while the machines started has room again, but its machine gets no new
-// regions before it has noticed that: it looks every 5 s at the latest (package farm, roomPollMax).
+// A memory that was full while the machines started has room again. But its machine gets no new
+// regions until it notices the room: it checks at least every 5 s (package farm, roomPollMax).
 const (
 	roomPatience = 10 * time.Second
 	roomPoll     = 50 * time.Millisecond

@@ -39,8 +39,8 @@ const (
 	hardwareBandwidth = 40e9 / 8
 )
 
-// hardwareOptions returns the options of so many machines of NSDI'14. A machine's threads share one worker, since turns of the
-// simulator do not wait for its lock.
+// hardwareOptions returns the options for this number of machines of NSDI'14. All threads of a
+// machine share one worker, since turns of the simulator do not wait for its lock.
 func hardwareOptions(seed uint64, machines int) Options {
 	return Options{
 		Seed: seed,
@@ -53,7 +53,7 @@ func hardwareOptions(seed uint64, machines int) Options {
 	}
 }
 
-// A Throughput is what all machines together do with lookups, in virtual time.
+// A Throughput describes the lookups of all machines together, in virtual time.
 type Throughput struct {
 	PerMachine float64       // lookups a second
 	Latency    time.Duration // the mean of a lookup
@@ -61,7 +61,7 @@ type Throughput struct {
 	Messages   float64       // messages of a lookup, requests and replies
 }
 
-// The pairs are as in NSDI'14: keys of 16 bytes, values of 32, a neighbourhood of 6, and up to 90 % of the slots taken.
+// The table is as in NSDI'14: keys of 16 bytes, values of 32, a neighbourhood of 6, and up to 90 % of the slots taken.
 const (
 	pairsOfMachine = 400
 	pairKeyBytes   = 16
@@ -120,7 +120,7 @@ const (
 	lookupMeasured = 500 * time.Microsecond
 )
 
-// load makes the table, with shards at all machines, and each machine's handle on it, which then knows all shards.
+// load makes the table, with shards at all machines, and a handle for each machine that knows all shards.
 func (m *throughput) load() (err error) {
 	n := m.nodes[0]
 	if !n.process.Do(func() { err = m.insert(n) }) {

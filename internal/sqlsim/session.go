@@ -142,7 +142,7 @@ func (s *session) runPlanned(query string) (r result, err error) {
 // add adds a row that go-mysql-server has returned.
 func (r *result) add(row gms.Row) error {
 	if len(row) == 1 {
-		if ok, is := row[0].(types.OkResult); is {
+		if ok, isOK := row[0].(types.OkResult); isOK {
 			r.ok = ok
 			return nil
 		}

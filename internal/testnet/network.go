@@ -1,12 +1,13 @@
-// Package testnet has the networks over which the suites of the protocols run, so that a suite takes another
-// one by one word:
+// Package testnet has the networks over which the protocols' test suites run. A suite changes its
+// network by one word:
 //
 //	network := testnet.New(t, testnet.TCP)
 //	nic, err := network.Join(0)
 //
-// All machines are in the test's process. Those of TCP and BadTCP talk over the loopback interface: a thread in a
-// network namespace of its own would have to hold each goroutine of its machine, while what crosses
-// namespaces is shown by package test, with machines that are processes.
+// All machines are in the test's process. Machines of TCP and BadTCP talk over the loopback
+// interface, not across network namespaces: a namespace belongs to a thread, so all goroutines of a
+// machine would have to stay on such threads. The tests of package test do cross namespaces, with a
+// process for each machine.
 package testnet
 
 import (
@@ -36,11 +37,11 @@ const (
 	// connections of a cluster than package tcp waits for one.
 	BadTCP Way = "tcp,bad"
 	BadTLS Way = "tcp,TLS,bad"
-	// Verbs is over the RDMA devices of this computer: soft-RoCE, in the virtual machine of test/vm.
+	// Verbs uses the RDMA devices of this computer: soft-RoCE in the virtual machine of test/vm.
 	Verbs Way = "verbs"
 )
 
-// RunsBad reports whether a suite runs over a bad network as well, or as a whole, that would take long there: in the
+// RunsBad reports whether suites that take long over a bad network run there in full: in the
 // nightly mode.
 func RunsBad(t testing.TB) bool {
 	t.Helper()
@@ -88,7 +89,7 @@ type network struct {
 	mu     sync.Mutex
 	at     map[rdma.MachineID]string // where the others reach each machine
 	up     map[rdma.MachineID]*tcp.NIC
-	cut    map[[2]rdma.MachineID]bool // cables that are out, for either end's later lives as well
+	cut    map[[2]rdma.MachineID]bool // severed links, which stay severed in later lives of both machines
 	relays map[rdma.MachineID]*relay  // nil if there are none
 }
 
@@ -125,7 +126,8 @@ func (n *network) Join(m rdma.MachineID) (rdma.NIC, error) {
 	return nic, nil
 }
 
-// relayLocked returns the relay of a machine, which stays when the machine comes back, or nil if there are none.
+// relayLocked returns the relay of a machine, or nil if the network has no relays. The relay stays
+// when the machine comes back.
 func (n *network) relayLocked(m rdma.MachineID) *relay {
 	if n.relays == nil {
 		return nil
@@ -159,7 +161,7 @@ func (n *network) Mend(a, b rdma.MachineID) {
 	n.both(a, b, (*tcp.NIC).Mend)
 }
 
-// cable names what joins two machines.
+// cable returns the key in cut for the link between two machines.
 func cable(a, b rdma.MachineID) [2]rdma.MachineID { return [2]rdma.MachineID{min(a, b), max(a, b)} }
 
 func (n *network) both(a, b rdma.MachineID, do func(nic *tcp.NIC, other rdma.MachineID)) {

@@ -21,8 +21,8 @@ const (
 	relayLoss, relayTwice = 0.05, 0.05
 )
 
-// A relay stands between a machine and the others, as a slow and faulty network does: it passes connections
-// on late and in pieces, and datagrams late, out of order, twice or not at all.
+// A relay forwards to a machine what the others send to it, as a slow and faulty network does:
+// bytes of connections late and in pieces, and datagrams late, out of order, twice or not at all.
 type relay struct {
 	tcp     net.Listener
 	udp     *net.UDPConn
@@ -34,7 +34,7 @@ type relay struct {
 	sockets map[net.Conn]bool
 }
 
-// Relay passes what comes to the address listen on to another one, as a bad network does, until the test ends.
+// Relay forwards all traffic from the address listen to the address to, as a bad network does, until the test ends.
 func Relay(t testing.TB, listen, to string) {
 	t.Helper()
 	newRelay(t, listen).aim(to)
@@ -68,8 +68,8 @@ func (r *relay) listen(at string) error {
 	return nil
 }
 
-// tries calls f, which opens sockets of TCP and UDP at an address, again if that gave it a port that is
-// free for TCP only.
+// tries calls f, which opens a TCP and a UDP socket at one port. If f chose a port that is free for
+// TCP only, tries calls it again.
 func tries(address string, f func() error) (err error) {
 	for range 16 {
 		err = f()
@@ -80,14 +80,14 @@ func tries(address string, f func() error) (err error) {
 	return err
 }
 
-// aim says where the relay leads from now on.
+// aim sets the address that the relay forwards to.
 func (r *relay) aim(to string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.to = to
 }
 
-// target returns where the relay leads; "" if the machine has not joined yet.
+// target returns the address that the relay forwards to; "" if the machine has not joined yet.
 func (r *relay) target() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,8 @@ func (r *relay) close() {
 	r.running.Wait()
 }
 
-// keep notes a connection, which the relay's end closes, and returns where it goes.
+// keep records a connection, so that the relay's close closes it, and returns the
+// address that the relay forwards to.
 func (r *relay) keep(c net.Conn) (to string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +159,7 @@ func (r *relay) pass(from net.Conn) {
 	<-ended
 }
 
-// trickle copies bytes late and in pieces until their side ends the connection, and then ends that direction.
+// trickle copies bytes late and in pieces until from ends, and then ends the connection to in this direction.
 func trickle(to, from net.Conn) {
 	defer func() { _ = to.(*net.TCPConn).CloseWrite() }()
 	b := make([]byte, relayPiece)
@@ -176,8 +177,8 @@ func trickle(to, from net.Conn) {
 	}
 }
 
-// forward passes datagrams on to the machine, those of each sender from a socket of its own: so what the machine
-// answers to the address that a datagram came from finds its sender.
+// forward passes datagrams on to the machine. Each sender gets a socket of its own, so that the
+// machine's answer to that socket leads back to the sender.
 func (r *relay) forward() {
 	paths := make(map[netip.AddrPort]*net.UDPConn)
 	defer func() {
@@ -198,7 +199,7 @@ func (r *relay) forward() {
 		path := paths[sender]
 		if path == nil {
 			if path, err = net.ListenUDP("udp", nil); err != nil {
-				continue // as if it were lost
+				continue // the datagram is lost
 			}
 			paths[sender] = path
 			r.running.Go(func() { r.answer(path, sender) })
@@ -207,7 +208,7 @@ func (r *relay) forward() {
 	}
 }
 
-// answer passes on what the machine answers to a sender, until the sender's path ends.
+// answer passes the machine's answers on to a sender, until path is closed.
 func (r *relay) answer(path *net.UDPConn, sender netip.AddrPort) {
 	b := make([]byte, 64<<10)
 	for {
@@ -219,7 +220,8 @@ func (r *relay) answer(path *net.UDPConn, sender netip.AddrPort) {
 	}
 }
 
-// mangle loses a datagram, or sends it late, once or twice, each by a goroutine, so that datagrams overtake each other.
+// mangle drops a datagram, or sends it late, once or twice. A goroutine sends each copy, so that
+// datagrams overtake each other.
 func (r *relay) mangle(from *net.UDPConn, datagram []byte, to netip.AddrPort) {
 	if rand.Float64() < relayLoss {
 		return

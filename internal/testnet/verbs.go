@@ -11,7 +11,8 @@ import (
 	"github.com/farmsql/farmsql/rdma/verbs"
 )
 
-// HasCard reports whether a suite runs over verbs as well: where there is an RDMA device, as in the virtual machine of test/vm.
+// HasCard reports whether suites run over verbs as well: only if this computer has an RDMA device,
+// as the virtual machine of test/vm has.
 func HasCard(t testing.TB) bool {
 	t.Helper()
 	devices, _ := os.ReadDir("/sys/class/infiniband")
@@ -41,7 +42,7 @@ type cards struct {
 	mu      sync.Mutex
 	at      map[rdma.MachineID]string // where the others reach each machine
 	up      map[rdma.MachineID]*verbs.NIC
-	cut     map[[2]rdma.MachineID]bool // cables that are out, for either end's later lives as well
+	cut     map[[2]rdma.MachineID]bool // severed links, which stay severed in later lives of both machines
 }
 
 // Join implements rdmatest.Fabric. A machine that comes back has the address that it had.

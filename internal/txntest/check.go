@@ -11,10 +11,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Check waits until everything is truncated, and returns the faults then: leaks, orphans
-// and overlaps, given every pointer in use; differences between the allocators and the
-// object headers; backups that differ from their primaries; and annexes that have not been
-// freed. No transaction may run.
+// Check waits until everything is truncated, and then returns the faults. Given every
+// pointer in use, it finds leaks, orphans and overlaps. It also finds differences between
+// the allocators and the object headers, backups that differ from their primaries, and
+// annexes that have not been freed. No transaction may run.
 func (x *Instance) Check(reachable iter.Seq[region.Ptr]) error {
 	if err := x.quiesce(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (x *Instance) Check(reachable iter.Seq[region.Ptr]) error {
 		errs = append(errs, faulty(p.Primary, primary.Check(reachable)))
 		for _, id := range p.Backups {
 			backup := x.machines[id].regions[p.Region]
-			unsound, _ := backup.Sound(context.Background()) // the context never ends, so Sound returns no error of it
+			unsound, _ := backup.Sound(context.Background()) // no error: the context never ends
 			errs = append(errs, faulty(id, unsound), faulty(id, primary.Compare(backup)))
 		}
 	}
@@ -46,7 +46,7 @@ func faulty(id rdma.MachineID, faults []region.Fault) error {
 	return errors.Join(errs...)
 }
 
-// awaitNoAnnexes waits until a machine, which frees annexes in the background, has freed all, and
+// awaitNoAnnexes waits until a machine has freed all annexes, which it does in the background. It
 // returns an error if some remain.
 func (x *Instance) awaitNoAnnexes(m *machine) error {
 	for end := x.cfg.Clock.Now().Add(patience); ; x.cfg.Clock.Sleep(time.Millisecond) {

@@ -26,14 +26,13 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Config says how many machines there are, and how large their memories are. The zero value of each
-// field stands for its default.
+// A Config has the numbers and sizes of an Instance. The zero value of each field stands for its default.
 type Config struct {
-	// Machines is how many there are; 1 by default.
+	// Machines is the number of machines; 1 by default.
 	Machines int
-	// Replicas is how many machines keep each region; 1 by default.
+	// Replicas is the number of machines that keep each region; 1 by default.
 	Replicas int
-	// Workers is how many workers each machine has; 2 by default.
+	// Workers is the number of workers of each machine; 2 by default.
 	Workers int
 	// RegionBytes is the size of a region, a power of two; 1 MB by default.
 	RegionBytes int64
@@ -43,9 +42,9 @@ type Config struct {
 	MessageBytes int64
 	// Clock is the clock of all machines; the system's by default.
 	Clock clock.Clock
-	// Network says how the machines' NICs behave, if they are on a network of copies.
+	// Network has the options of the NICs on a network of local copies.
 	Network local.Options
-	// NewNetwork, if not nil, returns the network of an instance, which may be another than one of copies.
+	// NewNetwork, if not nil, returns the network of an instance, in place of one of local copies.
 	NewNetwork func() Network
 	// Wrap, if not nil, wraps each machine's NIC.
 	Wrap func(rdma.NIC) rdma.NIC
@@ -67,7 +66,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Network is what machines join.
+// A Network is a network that machines join.
 type Network interface {
 	Join(m rdma.MachineID) (rdma.NIC, error)
 }
@@ -77,7 +76,7 @@ type copies struct{ *local.Network }
 
 func (c copies) Join(m rdma.MachineID) (rdma.NIC, error) { return c.Network.Join(m) }
 
-// An Instance is machines that run transactions. It is safe for concurrent use.
+// An Instance is a set of machines that run transactions. It is safe for concurrent use.
 type Instance struct {
 	cfg      Config
 	network  Network
@@ -144,13 +143,13 @@ func (x *Instance) connect() error {
 // Machine returns the transactions of machine i, from 0.
 func (x *Instance) Machine(i int) *txn.Machine { return x.machines[i].txn }
 
-// RefuseAnnexes has machine i find no room for an annex until undo is called.
+// RefuseAnnexes makes machine i refuse annexes, as if it had no room, until undo is called.
 func (x *Instance) RefuseAnnexes(i int) (undo func()) {
 	x.machines[i].isFull.Store(true)
 	return func() { x.machines[i].isFull.Store(false) }
 }
 
-// Machines returns how many there are.
+// Machines returns the number of machines.
 func (x *Instance) Machines() int { return len(x.machines) }
 
 // Configuration returns a copy of the configuration.
@@ -160,9 +159,9 @@ func (x *Instance) Configuration() *cluster.Configuration {
 	return x.mu.configuration.Clone()
 }
 
-// Close ends the instance, after all commits have been applied at all replicas. No
-// transaction may be running. If a machine is lost, Close returns an error, but ends the
-// instance all the same.
+// Close ends the instance after all replicas have applied all commits. No transaction
+// may be running. If a machine is lost, Close returns an error, but still ends the
+// instance.
 func (x *Instance) Close() error { return errors.Join(x.quiesce(), x.stop(patience)) }
 
 // quiesce waits until everything is truncated.
@@ -174,7 +173,7 @@ func (x *Instance) quiesce() error {
 	return errors.Join(errs...)
 }
 
-// stop ends what has been started, in reverse order: users of NICs before the NICs.
+// stop stops what Open started, in reverse order: the users of NICs before the NICs.
 func (x *Instance) stop(patience time.Duration) error {
 	var errs []error
 	for _, m := range x.machines {

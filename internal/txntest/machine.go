@@ -19,9 +19,9 @@ type machine struct {
 	txn       *txn.Machine
 	// regions are the replicas, under the instance's mu.
 	regions map[region.ID]*region.Region
-	// logs are by sender and, within that, by its worker.
+	// logs[sender][w] is the log that worker w of machine sender writes.
 	logs [][]*nvram.Memory
-	// greetings are to the machines in their order.
+	// greetings[i] is the greeting to machine i.
 	greetings []message.Greeting
 	// annexes is the number of annexes at this machine, and isFull says that it has no room for more.
 	annexes atomic.Int64

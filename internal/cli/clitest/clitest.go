@@ -22,9 +22,10 @@ const AsProgram = "FARMSQL_TEST_AS_PROGRAM"
 // A Program runs a command line and returns the exit status.
 type Program func(args []string, std cli.Streams) int
 
-// Main is TestMain of the program's tests. It runs the program, and no tests, if AsProgram is set or
-// if the first argument is a command: it does not begin with a hyphen, as flags of the tests do. If
-// Main ran tests in a process that a test has started, those would start processes in turn.
+// Main is TestMain of the program's tests. If AsProgram is set, it runs the program instead of the
+// tests. It does the same if the first argument is a command: commands have no leading hyphen, and
+// flags of the tests do. Without this rule a process that a test starts runs all tests again, which
+// start further processes.
 func Main(m *testing.M, run Program) {
 	if os.Getenv(AsProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
