@@ -28,7 +28,7 @@ const (
 	postgresNoLockYet = "55P03"
 )
 
-// MySQL's numbers and PostgreSQL's codes for a row that must not be inserted: its key exists, or
+// MySQL's numbers and PostgreSQL's codes for a row that cannot be inserted: its key exists, or
 // its parent does not.
 const (
 	mysqlDuplicate    = 1062

@@ -302,7 +302,7 @@ func (c *Cluster) arrive() {
 	}
 }
 
-// show shows one machine's progress with loading, which stands for all.
+// show shows the progress with loading of one machine, which stands for all.
 func (c *Cluster) show(r *stageReport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

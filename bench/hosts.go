@@ -15,20 +15,21 @@ import (
 	"github.com/farmsql/farmsql/cluster/join"
 )
 
-// Over TransportHosts each machine's process has a network namespace of its own, as if it ran on a host of its
-// own. Machine 0's namespace has the bridge that joins them, as a switch joins hosts. A namespace ends with
-// its process, with all that is in it, so that nothing is left however the processes end.
+// Over TransportHosts each machine's process has a network namespace of its own, as if it ran on a
+// host of its own. Machine 0's namespace has the bridge that joins the namespaces, as a switch
+// joins hosts. A namespace ends with its process and takes all its devices with it, so nothing is
+// left however the processes end.
 
 const (
 	hostsMax  = 250
 	hostsPort = 7070
 	bridge    = "switch"
-	// hostPatience is how long a machine waits for its namespace to be joined with the others', and for the
-	// machine before it.
+	// hostPatience is how long a machine waits until its namespace is joined with the others', and then
+	// for the machine before it.
 	hostPatience = time.Minute
 )
 
-// hostAddress returns the IP address of a machine, of the network that is reserved for benchmarks (RFC 2544).
+// hostAddress returns the IP address of a machine. It is in the network that is reserved for benchmarks (RFC 2544).
 func hostAddress(machine int) string { return fmt.Sprintf("198.18.0.%d", 1+machine) }
 
 // hostFolder is the folder of a machine that has a host of its own.
@@ -36,8 +37,9 @@ func hostFolder(folder string, machine int) string {
 	return filepath.Join(folder, fmt.Sprint("host-", machine))
 }
 
-// setHost makes a machine one that has a host of its own: machine 0 makes the cluster, which keeps its
-// configuration itself, and the others join it one after another, so that their numbers are their own.
+// setHost prepares the configuration of a machine with a host of its own. Machine 0 creates a
+// cluster whose machines keep the configuration themselves. The others join it one after another,
+// so that each gets its own number.
 func setHost(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, hostPatience)
 	defer cancel()
@@ -60,8 +62,9 @@ func setHost(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) error {
 	return err
 }
 
-// hasAddress reports whether this process's network namespace has an address, since it has been joined with
-// the others. To listen there would not tell: a new namespace, without any address, lets a socket have any.
+// hasAddress reports whether this process's network namespace has an address: joinHosts gives it
+// the address last. An attempt to listen does not show that, because a new namespace without any
+// address lets a socket have any.
 func hasAddress(address string) bool {
 	all, err := net.InterfaceAddrs()
 	return err == nil && slices.ContainsFunc(all, func(a net.Addr) bool {

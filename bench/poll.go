@@ -9,7 +9,8 @@ import (
 // pollInterval is the time between two looks at something that is waited for.
 const pollInterval = 50 * time.Millisecond
 
-// Poll looks until is returns true or an error, or until ctx ends; then its error names what was waited for.
+// Poll calls the function is until it returns true or an error, or until ctx ends. If ctx ends,
+// the error contains what, the thing that was waited for.
 func Poll(ctx context.Context, what string, is func() (bool, error)) error {
 	for {
 		ok, err := is()

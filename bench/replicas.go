@@ -58,7 +58,7 @@ func (c *Cluster) Compare(ctx context.Context, results ...*Result) error {
 	return nil
 }
 
-// halt ends all machines at one moment, so that none goes on without the others.
+// halt ends all machines at the same moment, so that none continues without the others.
 func (c *Cluster) halt() error {
 	alive := c.alive()
 	var errs []error

@@ -27,8 +27,8 @@ type Result struct {
 	Kinds   []KindResult `json:"kinds"`
 	// Aborts counts, by reason, the attempts that met a conflict and were retried.
 	Aborts map[string]uint64 `json:"aborts"`
-	// Processor is the processor time of a transaction, in microseconds, in the processes of
-	// clients and machines, which are the same. It includes only the time in which they ran,
+	// Processor is the processor time of a transaction, in microseconds. It includes clients
+	// and machines, which share processes, and only the time in which these processes ran,
 	// so that other processes disturb it least.
 	Processor float64 `json:"processorMicroseconds"`
 	// ServerProcessor is the processor time of a transaction in the server at a DSN, in

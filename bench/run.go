@@ -30,11 +30,14 @@ type Options struct {
 	Seed uint64
 	// Progress shows how far the run is; nil shows nothing.
 	Progress *Progress `json:"-"`
-	// Profile, if not empty, is the file for a profile of the measured time's processor time.
-	// Further profiles have its name and a suffix: ".allocs", allocations since the start of
-	// the process, and ".allocs.base", those before the measured time (go tool pprof -base);
-	// ".mutex", contended locks, and ".block", blocking, both of all runs of the process with
-	// a profile. If Profile is not empty, machines that are processes take their own profiles
+	// Profile, if not empty, is the file for a profile of the processor time in the measured
+	// time. Further profiles have the file's name and a suffix:
+	//
+	//   - ".allocs", allocations since the start of the process;
+	//   - ".allocs.base", those before the measured time (go tool pprof -base);
+	//   - ".mutex", contended locks, and ".block", blocking, both of all runs of the process with a profile.
+	//
+	// If Profile is not empty, machines that are processes take their own profiles
 	// (MachineConfig).
 	Profile string `json:"-"`
 	// AnyBuild allows builds whose figures mean nothing. Tests set it.

@@ -67,9 +67,10 @@ type TargetConfig struct {
 	RecoveryPace farmsql.Pace
 }
 
-// A Target is an open database that a workload runs on; it is empty at first unless it is
-// behind a DSN. All its machines are in this process, or one of them is, and the others are
-// processes that do the same (Cluster); peers.go divides the work among them.
+// A Target is an open database that a workload runs on. It is empty at first, unless it is
+// behind a DSN. Either all its machines are in this process, or one machine is and each
+// other machine is in a process of its own (Cluster). Then all processes run the workload,
+// and peers.go divides the work.
 type Target struct {
 	cfg TargetConfig
 	dbs []*farmsql.DB

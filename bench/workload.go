@@ -61,7 +61,8 @@ type Thread struct {
 	// Number counts from 1, over all runs.
 	Number uint32
 	// Began is the time, since the run began, from which the latency of the running transaction
-	// counts: when Client.Do was called or, in the open loop, when the transaction arrived.
+	// counts. In the closed loop it is when Client.Do was called, in the open loop when the
+	// transaction arrived.
 	Began time.Duration
 	// Together is the number of transactions that Client.Do runs together; the latency of each is the
 	// time that all of them take. A client sets it if it is not 1.

@@ -179,9 +179,9 @@ type measurement struct {
 	log     *Log
 }
 
-// run measures one failure; before and after it the cluster is whole. Before it nothing is left to move or
-// to hand over, either: some time after the machines of the run before are back, they get primaries, and
-// that would be taken for a part of the failure.
+// run measures one failure. Before and after it the cluster is whole. Before it, nothing is left to
+// move or to hand over, either: machines that come back after a run get primaries some time later,
+// which must not count as a part of the next failure.
 func (m *measurement) run(ctx context.Context) (*Run, error) {
 	if err := m.await(ctx, "all regions to have all replicas, and machines to be even", m.isEven); err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	return f.result(measured, time.Now()), nil
 }
 
-// endless is a duration that no run reaches: each is stopped before.
+// endless is a duration that no run reaches: each run is stopped earlier.
 const endless = 24 * time.Hour
 
 // A failure is one run, in progress or ended.

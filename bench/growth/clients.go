@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// An endpoint is where clients connect to: one machine that serves.
+// An endpoint is a machine that serves, to which clients connect.
 type endpoint struct {
 	machine  int
 	target   *bench.Target
@@ -24,7 +24,7 @@ type endpoint struct {
 type clients struct {
 	n       int
 	seed    uint64
-	start   time.Time // of all times below
+	start   time.Time // the times in work count from it
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 
@@ -41,18 +41,18 @@ type work struct {
 	// acknowledged and doubtful count transactions by kind: those that have committed, and those
 	// that have failed, perhaps in the commit.
 	acknowledged, doubtful map[int]int
-	aborts                 map[string]uint64 // attempts that met a conflict and were repeated, by reason
+	aborts                 map[string]uint64 // conflicts after which a client repeated its transaction, by reason
 	longest                wait
-	err                    error // the first that ends the run
+	err                    error // the first error that ends the run
 }
 
-// failed is an attempt at a transaction that ended with its machine.
+// failed is an attempt at a transaction that failed because its machine stopped, or was away.
 type failed struct {
 	at     time.Duration
 	reason string
 }
 
-// A wait is a time in which a client has ended no transaction.
+// A wait is a time in which one client ended no transaction.
 type wait struct {
 	from, length time.Duration
 }
@@ -70,8 +70,8 @@ func (c *clients) open(e *endpoint) {
 	c.endpoints = append(c.endpoints, e)
 }
 
-// shut lets no more clients connect to a machine, as a load balancer does that is told that the machine
-// does not serve. Those that are connected stay.
+// shut keeps further clients from connecting to a machine, as a load balancer does once it knows
+// that the machine does not serve. Clients that are connected stay.
 func (c *clients) shut(machine int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,8 @@ func (c *clients) failure() error {
 // now returns the time since the clients began.
 func (c *clients) now() time.Duration { return time.Since(c.start) }
 
-// enter returns the endpoint with the fewest clients, with one more; nil when the clients are to stop.
+// enter adds a client to the endpoint with the fewest clients, and returns this endpoint; nil when
+// the clients are to stop.
 func (c *clients) enter() *endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +129,8 @@ func (c *clients) enter() *endpoint {
 	return e
 }
 
-// leastLocked returns the open endpoint with the fewest clients. There is one: the first machine never leaves.
+// leastLocked returns the open endpoint with the fewest clients. At least one is open, because the
+// first machine never leaves.
 func (c *clients) leastLocked() (least *endpoint) {
 	for _, e := range c.endpoints {
 		if !e.isClosed && (least == nil || e.clients < least.clients) {
@@ -144,8 +146,8 @@ func (c *clients) leave(e *endpoint) {
 	e.clients--
 }
 
-// stays reports whether a client stays at its endpoint for another transaction: unless another one has
-// less to do.
+// stays reports whether a client stays at its endpoint for another transaction. It leaves if
+// another endpoint has at least two clients fewer.
 func (c *clients) stays(e *endpoint) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +158,7 @@ func (c *clients) stays(e *endpoint) bool {
 type client struct {
 	*clients
 	index  int
-	random *rand.Rand // what seeds are drawn from
+	random *rand.Rand // draws the seeds of bench.Threads
 	last   time.Duration
 }
 
@@ -209,7 +211,8 @@ func (x *client) workAt(ctx context.Context, e *endpoint) error {
 // noKind is the kind of a transaction that has not begun.
 const noKind = -1
 
-// meet notes an error, and pauses before the client connects again. It returns the error if it ends the run.
+// meet handles an error of a client. If the error ends the run, meet returns it. Otherwise meet
+// notes the error and pauses before the client connects again.
 func (x *client) meet(ctx context.Context, e *endpoint, kind int, err error) error {
 	reason, ok := reasonOf(err)
 	if !ok || ctx.Err() != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// SpreadMost is how far the bytes and the primaries of machines may be apart, as a part of their mean.
+// SpreadMost is the largest spread, of the machines' bytes or primaries, that counts as even: a part of the mean.
 const SpreadMost = 0.2
 
 // A Config describes a run. The zero value of a field means its default, if it has one.
@@ -66,8 +66,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// first is the number of machines with which the cluster begins: those that keep the configuration,
-// which are one more than a region has replicas if that is even.
+// first is the number of machines with which the cluster begins. They keep the configuration, so it
+// is odd: the number of replicas, or one more.
 func (c *Config) first() int { return c.Replicas | 1 }
 
 func (c Config) withDefaults() Config {

@@ -13,13 +13,13 @@ type Evenness struct {
 	Seconds  float64 `json:"seconds"` // since the clients began
 	Regions  int     `json:"regions"`
 	Machines []Share `json:"machines"`
-	// The spreads are the differences between the machine with the most and the one with the fewest,
-	// as parts of the mean.
+	// Each spread is the difference between the machine with the most and the machine with the
+	// fewest, as a part of the mean.
 	BytesSpread     float64 `json:"bytesSpread"`
 	PrimariesSpread float64 `json:"primariesSpread"`
 }
 
-// A Share is what one machine has.
+// A Share is the part of the data that one machine has.
 type Share struct {
 	Machine   int   `json:"machine"`
 	Replicas  int   `json:"replicas"`
@@ -47,7 +47,7 @@ func spread(shares []Share, of func(Share) float64) float64 {
 	return (high - low) * float64(len(shares)) / sum
 }
 
-// isEven reports whether the machines have as much as each other, but for SpreadMost.
+// isEven reports whether neither spread exceeds SpreadMost.
 func (e *Evenness) isEven() bool {
 	return e.BytesSpread <= SpreadMost && e.PrimariesSpread <= SpreadMost
 }
@@ -63,7 +63,7 @@ func (e *Evenness) String() string {
 	return s
 }
 
-// primariesAt returns of how many regions a machine is the primary.
+// primariesAt returns the number of regions whose primary is the machine.
 func primariesAt(s *farmsql.Status, machine int) (n int) {
 	for i := range s.Regions {
 		if s.Regions[i].Primary == machine {
@@ -73,8 +73,7 @@ func primariesAt(s *farmsql.Status, machine int) (n int) {
 	return n
 }
 
-// isSettled reports whether the CM's view is that of so many machines, among which nothing moves or
-// is to move.
+// isSettled reports whether the CM sees this number of machines, and nothing that moves or is to move.
 func isSettled(s *farmsql.Status, machines int) bool {
 	if len(s.Machines) != machines || len(s.Joining) > 0 || s.Recovery.IsGoing || s.BalanceInMS > 0 || s.MovesAwait != "" {
 		return false
@@ -84,7 +83,7 @@ func isSettled(s *farmsql.Status, machines int) bool {
 	})
 }
 
-// unsettled says what the CM's view was when waiting ended; nil if nobody has answered.
+// unsettled describes the CM's last view, for the error after a wait in vain; s is nil if no machine has answered.
 func unsettled(s *farmsql.Status) string {
 	if s == nil {
 		return "no machine has said its status"

@@ -11,19 +11,19 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// connectionLost is the reason of a failure without an answer of the machine.
+// connectionLost is the reason of a failure for which the machine sent no error.
 const connectionLost = "connection lost"
 
-// excused are the numbers of errors that a client may meet when machines stop, or data or a majority are away for a
-// while.
+// excused maps the errors that a client may meet when machines stop, or when data or a majority are
+// away for a while, to reasons.
 var excused = map[uint16]string{
 	1047: "unavailable (1047)",
 	1053: "shutdown (1053)",
 	1180: "outcome of the commit unknown (1180)",
 }
 
-// reasonOf returns why a client has to connect anew; false if the error has nothing to do with a machine
-// that stops or is away, and so should not happen.
+// reasonOf returns the reason why a client has to connect anew. It returns false if the error has
+// nothing to do with a machine that stops or is away; then the error is a fault.
 func reasonOf(err error) (reason string, ok bool) {
 	var m *mysql.MySQLError
 	var n net.Error

@@ -12,11 +12,11 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// A Counter is a workload whose data tell how many of its transactions have committed.
+// A Counter is a workload that can tell from its data how many of its transactions have committed.
 type Counter interface {
 	bench.Workload
-	// Committed returns a kind of transactions, and how many of it the last Check has found, without
-	// those of Load.
+	// Committed returns a kind of transactions, and the number of its commits that the last Check
+	// has found, without those of Load.
 	Committed() (kind, n int)
 }
 
@@ -65,7 +65,7 @@ type measurement struct {
 	watch     *bench.Watch
 	endpoints []*endpoint // by machine
 
-	measured time.Duration // when the warm-up ended, as all times since the clients began
+	measured time.Duration // when the warm-up ended; like all times here, since the clients began
 	ended    time.Duration
 	steps    []stepTimes
 	samples  []Sample
@@ -73,13 +73,13 @@ type measurement struct {
 	work     *work
 }
 
-// stepTimes are when a step began and ended.
+// stepTimes has the times at which a step began and ended.
 type stepTimes struct {
 	name         string
 	began, ended time.Duration
 }
 
-// close ends what is left.
+// close closes the targets, and ends the machines.
 func (m *measurement) close() error {
 	var errs []error
 	for _, e := range m.endpoints {
@@ -95,7 +95,7 @@ func (m *measurement) within(ctx context.Context, f func(context.Context) error)
 	return f(ctx)
 }
 
-// load begins the cluster, and loads the workload.
+// load starts the cluster, and loads the workload.
 func (m *measurement) load(ctx context.Context) error {
 	var addresses []string
 	err := m.within(ctx, func(ctx context.Context) (err error) {
@@ -187,13 +187,13 @@ func (m *measurement) goThrough(ctx context.Context, stage *bench.Stage) error {
 	return nil
 }
 
-// A step changes the cluster while clients work.
+// A step is one change of the cluster, made while clients work.
 type step struct {
 	name string
 	do   func(context.Context) error
 }
 
-// take takes a step, and leaves the clients undisturbed afterwards.
+// take carries out a step, and then leaves the clients undisturbed for a time.
 func (m *measurement) take(ctx context.Context, s step) error {
 	began := m.clients.now()
 	if err := m.within(ctx, s.do); err != nil {
@@ -217,8 +217,9 @@ func (m *measurement) stop(ctx context.Context, machine int) error {
 	return m.machines.stop(ctx, machine)
 }
 
-// Nothing may be left to move for quiet before the machines count as even as they will be: more than the CM
-// takes between two batches. Machines that are not even by then get more time (quietUneven), since on a busy computer the CM may begin late.
+// Before the machines' shares are compared, nothing must have been left to move for the time quiet,
+// which is more than the CM takes between two batches. If the machines are not even by then, they
+// get the time quietUneven, since the CM may begin late on a busy computer.
 const (
 	quiet       = 2 * time.Second
 	quietUneven = 5 * time.Second
@@ -227,7 +228,7 @@ const (
 // evenOut returns a step that waits until nothing is left to move, and then notes the machines' shares.
 func (m *measurement) evenOut(when string, machines int) func(context.Context) error {
 	return func(ctx context.Context) error {
-		var since time.Time // when there was something left to move, or first look
+		var since time.Time // when something was last left to move, or the time of the first look
 		var last *farmsql.Status
 		err := bench.Poll(ctx, "regions to move "+when, func() (bool, error) {
 			if err := errors.Join(m.machines.died(), m.clients.failure()); err != nil {
@@ -262,8 +263,9 @@ func (m *measurement) evenOut(when string, machines int) func(context.Context) e
 	}
 }
 
-// shares returns what the machines have. It is false while a folder has other regions than the status says: clients have made one
-// meanwhile, or the memory of one that has moved is not given back yet.
+// shares returns the machines' shares. It returns false if a folder does not have the regions that
+// the status names: clients have made a region meanwhile, or the memory of a region that has moved
+// away is not freed yet.
 func (m *measurement) shares(s *farmsql.Status) (shares []Share, ok bool, err error) {
 	for _, p := range m.machines.running() {
 		x := Share{Machine: p.machine, Replicas: s.ReplicasAt(p.machine), Primaries: primariesAt(s, p.machine)}
@@ -276,7 +278,7 @@ func (m *measurement) shares(s *farmsql.Status) (shares []Share, ok bool, err er
 	return shares, true, nil
 }
 
-// A Sample says how many replicas each machine had at a moment, by number; 0 for one that is no member.
+// A Sample has the number of replicas of each machine at one moment, by the machine's number; 0 if it is no member.
 type Sample struct {
 	Seconds  float64 `json:"seconds"`
 	Replicas []int   `json:"replicas"`
@@ -287,7 +289,7 @@ func (m *measurement) sample(ctx context.Context) {
 	for sleep(ctx, time.Second) {
 		s, err := m.machines.view()
 		if err != nil {
-			continue // the machine was too busy to answer
+			continue // a machine was too busy to answer
 		}
 		x := Sample{Seconds: m.clients.now().Seconds(), Replicas: make([]int, m.cfg.Machines)}
 		for i := range x.Replicas {
@@ -297,7 +299,7 @@ func (m *measurement) sample(ctx context.Context) {
 	}
 }
 
-// check checks the data, at the last machine that has stayed.
+// check checks the data, at the machine that joined last among those that have stayed.
 func (m *measurement) check(ctx context.Context) error {
 	stage := m.cfg.Progress.Stage("checking", 1)
 	defer stage.Done()

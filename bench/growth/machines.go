@@ -20,23 +20,23 @@ import (
 type machines struct {
 	cfg    *Config
 	folder string // has the machines' data folders
-	net    string // the first three numbers of their addresses
+	net    string // the first three numbers of the machines' IP addresses
 
 	mu  sync.Mutex
 	all []*process // by number; nil after stop
-	old []*process // those that stop has ended
+	old []*process // the processes that stop has ended
 }
 
-// peerPort is where machines listen for each other, each at an address of its own.
+// peerPort is the port at which machines listen for each other, each at an address of its own.
 const peerPort = "7070"
 
-// newMachines makes the folder of machines that do not run yet.
+// newMachines creates the folder. No machine runs yet.
 func newMachines(cfg *Config) (*machines, error) {
 	folder, err := os.MkdirTemp(cfg.Data, "farmsql-growth-")
 	if err != nil {
 		return nil, fmt.Errorf("growth: %w", err)
 	}
-	pid := os.Getpid() // processes that run at the same time have different addresses
+	pid := os.Getpid() // makes the addresses differ from those of other runs at the same time
 	return &machines{cfg: cfg, folder: folder, net: fmt.Sprintf("127.%d.%d", 128+pid>>8&0x7f, pid&0xff)}, nil
 }
 
@@ -90,7 +90,7 @@ func (m *machines) awaitNumber(ctx context.Context, p *process) error {
 	})
 }
 
-// join lets one more machine join, and returns the address for its clients.
+// join makes one more machine join, and returns the address for its clients.
 func (m *machines) join(ctx context.Context) (machine int, address string, err error) {
 	out, err := m.command(ctx, "token", "--data", m.data(0))
 	if err != nil {
@@ -137,13 +137,13 @@ func (m *machines) resize(ctx context.Context, replicas int) error {
 	return err
 }
 
-// drain takes the data off a machine.
+// drain moves all data off a machine.
 func (m *machines) drain(ctx context.Context, id int) error {
 	_, err := m.command(ctx, "drain", "--data", m.data(0), "--machine", strconv.Itoa(id))
 	return err
 }
 
-// stop ends a machine in good order, and waits until the others go on without it.
+// stop ends a machine in good order, and waits until the others have removed it from the configuration.
 func (m *machines) stop(ctx context.Context, id int) error {
 	m.mu.Lock()
 	p := m.all[id]
@@ -160,7 +160,7 @@ func (m *machines) stop(ctx context.Context, id int) error {
 	})
 }
 
-// running returns the machines that were started, and not stopped.
+// running returns the machines that were started and have not been stopped.
 func (m *machines) running() (all []*process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +172,7 @@ func (m *machines) running() (all []*process) {
 	return all
 }
 
-// evictions returns how often machines were evicted, and came back.
+// evictions returns how often machines were evicted and came back.
 func (m *machines) evictions() (n int) {
 	for _, p := range append(m.running(), m.old...) {
 		n += p.evictions()
@@ -214,7 +214,7 @@ func memberOf(s *farmsql.Status, id int) *farmsql.MachineStatus {
 	return nil
 }
 
-// end stops all machines at once, in good order. They tell each other.
+// end stops all machines in good order, all at the same time.
 func (m *machines) end(ctx context.Context) error {
 	running := m.running()
 	for _, p := range running {

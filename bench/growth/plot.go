@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// Plot plots the throughput by the second to base.svg and base.png, with marks at the steps. Below it is
-// how many replicas each machine had.
+// Plot plots the throughput of each second to base.svg and base.png, with marks at the steps. A
+// second plot below shows the number of replicas of each machine.
 func (r *Result) Plot(base string) error {
 	if len(r.PerSecond) == 0 {
 		return errors.New("growth: plot: nothing was measured")
@@ -101,7 +101,7 @@ func (r *Result) name(p *plot.Plot, highest float64) error {
 	return nil
 }
 
-// mark marks when steps began.
+// mark marks the times at which steps began.
 func (r *Result) mark(p *plot.Plot) error {
 	for _, s := range r.Steps {
 		l, err := plotter.NewLine(plotter.XYs{{X: s.Began, Y: 0}, {X: s.Began, Y: p.Y.Max}})

@@ -24,26 +24,26 @@ import (
 // A process is one machine: farmsql serve.
 type process struct {
 	machine int
-	data    string // its --data
+	data    string // the value of --data
 	command *exec.Cmd
 	ready   chan string   // receives the address for clients
 	token   chan string   // receives the token of the first machine's invitation
 	ended   chan struct{} // closed when the process has ended
-	err     error         // of its end
+	err     error         // set when ended is closed: why the process did not end in good order
 
 	mu      sync.Mutex
 	last    string // the last line of its log
-	evicted int    // how often it has logged that it comes back
+	evicted int    // how often the machine has logged that it comes back
 }
 
-// Patterns of the lines that farmsql serve and farmsql token print, and of the one that a machine logs that was evicted.
+// Patterns of lines: of farmsql serve, of farmsql token, and of the log of a machine that was evicted.
 var (
 	readyPattern = regexp.MustCompile(`^farmsql is ready on (\S+):`)
 	tokenPattern = regexp.MustCompile(` --join (\S+)$`)
 	backPattern  = regexp.MustCompile(`msg="coming back"`)
 )
 
-// startProcess starts farmsql serve. When this process ends, so does that one.
+// startProcess starts farmsql serve. The new process ends when this process does.
 func startProcess(program string, machine int, data string, args ...string) (*process, error) {
 	p := &process{
 		machine: machine, data: data, command: exec.Command(program, append([]string{"serve", "--data", data, "--log-level", "warn"}, args...)...),
@@ -85,7 +85,7 @@ func (p *process) follow(out, log io.Reader) {
 			}
 		})
 	})
-	reading.Wait() // Wait closes the pipes
+	reading.Wait() // read all output first, because Wait closes the pipes
 	p.err = p.command.Wait()
 	close(p.ended)
 }
@@ -102,7 +102,7 @@ func eachLine(r io.Reader, f func(line string)) {
 	}
 }
 
-// offerMatch sends what the pattern captures in a line, unless something waits to be received already.
+// offerMatch sends the text that a pattern captures in a line to a channel, unless the channel holds a value already.
 func offerMatch(to chan string, pattern *regexp.Regexp, line string) {
 	found := pattern.FindStringSubmatch(line)
 	if found == nil {
@@ -114,7 +114,7 @@ func offerMatch(to chan string, pattern *regexp.Regexp, line string) {
 	}
 }
 
-// awaitLine waits for what the process is to print.
+// awaitLine waits for a value from one of the channels that offerMatch fills.
 func (p *process) awaitLine(ctx context.Context, from chan string, what string) (string, error) {
 	select {
 	case s := <-from:
@@ -156,7 +156,7 @@ func (p *process) hasEnded() bool {
 // terminate asks the process to end.
 func (p *process) terminate() { _ = p.command.Process.Signal(syscall.SIGTERM) } // fails only if it has ended
 
-// awaitEnd waits for the end of a process that was asked for it, which has to be in good order.
+// awaitEnd waits for the end of a process after terminate. It fails if the process does not end in good order.
 func (p *process) awaitEnd(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -175,10 +175,10 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// folder is where the machine has its memory.
+// folder returns the folder that has the machine's memory.
 func (p *process) folder() string { return filepath.Join(p.data, "machine-"+strconv.Itoa(p.machine)) }
 
-// statusPatience is how long a machine may take to say its status.
+// statusPatience is how long a machine may take to answer with its status.
 const statusPatience = 5 * time.Second
 
 // status asks the machine for its status.

@@ -17,8 +17,8 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// A Result has what was measured. Times are in seconds since the clients began, throughput in
-// transactions per second.
+// A Result has the measurements of a run. Times are in seconds since the clients began,
+// throughput in transactions per second.
 type Result struct {
 	Conditions bench.Conditions `json:"conditions"` // those of the largest cluster
 	First      int              `json:"first"`      // how many machines there were at first
@@ -34,25 +34,26 @@ type Result struct {
 
 	Steps    []Step     `json:"steps"`
 	Evenness []Evenness `json:"evenness"`
-	// Transactions have ended after the warm-up; PerSecond counts those of each second, from the beginning of the
-	// clients on.
+	// Transactions is the number of transactions that ended after the warm-up. PerSecond has the number
+	// for each second since the clients began.
 	Transactions int      `json:"transactions"`
 	PerSecond    []uint32 `json:"perSecond"`
-	// Samples say how the replicas were distributed in each second.
+	// Samples has the distribution of the replicas in each second.
 	Samples []Sample `json:"samples"`
-	// Errors counts those after which a client had to connect anew, Aborts the conflicts after which it
-	// repeated its transaction, by reason.
+	// Errors counts the errors after which a client had to connect anew. Aborts counts the conflicts
+	// after which a client repeated its transaction. Both count by reason.
 	Errors map[string]int    `json:"errors"`
 	Aborts map[string]uint64 `json:"aborts"`
-	// LongestWait is the longest time in which a client has ended no transaction, WaitBegan when it began.
+	// LongestWait is the longest time in which one client ended no transaction; WaitBegan is when it began.
 	LongestWait float64 `json:"longestWaitSeconds"`
 	WaitBegan   float64 `json:"waitBegan"`
-	// Evictions counts machines that were silent for longer than a lease, because the computer was too busy, and came back.
+	// Evictions counts how often a machine came back after the others had evicted it, because the busy
+	// computer had silenced it for longer than a lease.
 	Evictions int `json:"evictions"`
 }
 
-// A Step is one change of the cluster. Lowest is the throughput of the second with the fewest
-// transactions of those that the step took part in, Zeros the number of those without any.
+// A Step is one change of the cluster. Lowest is the number of transactions in the step's
+// slowest second. Zeros is the number of seconds without any.
 type Step struct {
 	Name   string  `json:"name"`
 	Began  float64 `json:"began"`
@@ -97,8 +98,8 @@ type tally struct {
 	perSecond []uint32
 }
 
-// newTally counts the work of clients that have ended. The count by the second leaves out a last
-// second that is not complete: it would look like a slow one.
+// newTally counts the work of clients that have ended. It leaves out an incomplete last second,
+// which would look like a slow one.
 func newTally(w *work, ended time.Duration) *tally {
 	t := &tally{perSecond: make([]uint32, int(ended.Seconds()))}
 	for _, at := range w.ends {
@@ -115,17 +116,17 @@ func newTally(w *work, ended time.Duration) *tally {
 	return t
 }
 
-// between returns how many transactions have ended in a time.
+// between returns the number of transactions that ended between two times.
 func (t *tally) between(from, to float64) int { return countBetween(t.ends, from, to) }
 
-// countBetween returns how many of the times, which ascend, are from a moment on and before another.
+// countBetween returns the number of times in [from, to). times is in ascending order.
 func countBetween(times []float64, from, to float64) int {
 	first, _ := slices.BinarySearch(times, from)
 	end, _ := slices.BinarySearch(times, to)
 	return max(0, end-first)
 }
 
-// rate returns the transactions per second of a time; 0 if it has no length.
+// rate returns the transactions per second between two times; 0 if the times are equal.
 func (t *tally) rate(from, to float64) float64 {
 	if to <= from {
 		return 0
@@ -154,7 +155,7 @@ func (t *tally) step(s stepTimes, between float64) Step {
 	return x
 }
 
-// ErrUneven means that the machines did not end up with as much as each other.
+// ErrUneven means that the machines did not end up with even shares.
 var ErrUneven = errors.New("growth: uneven machines")
 
 // Uneven returns ErrUneven, with the shares, if the spread of bytes or primaries was above SpreadMost.
@@ -231,7 +232,7 @@ func (r *Result) table() string {
 	return t.Render()
 }
 
-// counts prints numbers with what was counted.
+// counts prints numbers, each with its name.
 func counts[N int | uint64](of map[string]N) string {
 	if len(of) == 0 {
 		return "none"

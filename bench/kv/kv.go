@@ -34,15 +34,15 @@ type Config struct {
 	Zipf float64
 	// Occupancy is the percentage of the table's slots that are taken; 90.
 	Occupancy int
-	// Neighbourhood is the hash table's H, 8. It is even.
+	// Neighbourhood is the hash table's H, an even number; 8.
 	Neighbourhood int
 	// Lookups is hash.Options.Lookups; as measured.
 	Lookups lookup.Way
 	// Batch is the number of keys that native clients look up together; 1. Then there are no
 	// updates. The latency of each lookup is that of the batch.
 	Batch int
-	// ByMessage has native clients look keys up at other machines by messages, as HERD does: one to
-	// each primary for all of its keys of a batch.
+	// ByMessage makes native clients look keys up at other machines by messages, as HERD does: a
+	// client sends each primary one message for all of its keys of a batch.
 	ByMessage bool
 	// Seed determines the place of a key in the table.
 	Seed uint64
@@ -128,8 +128,8 @@ type store interface {
 	create(ctx context.Context) error
 	// full checks the size of the store. It is called only after all pairs have been loaded.
 	full() error
-	// newPutter returns a loader of pairs, newExecutor an executor of operations; each is used
-	// by one goroutine.
+	// newPutter returns a loader of pairs, newExecutor an executor of operations. Each loader
+	// and each executor is used by one goroutine.
 	newPutter(ctx context.Context) (putter, error)
 	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
 	// each calls fn with all pairs, from one goroutine.

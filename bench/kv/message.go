@@ -24,7 +24,7 @@ const (
 	answerHeaderBytes = 3
 )
 
-// errMessage means that a request or a reply is not one.
+// errMessage means that a request or a reply is malformed.
 var errMessage = errors.New("kv: bad message")
 
 // A server answers requests at one machine.
@@ -85,8 +85,8 @@ type messageExecutor struct {
 	nativeExecutor
 	m           *txn.Machine
 	answerBytes int
-	keysMax     int    // how many keys a message can have, so that both it and its reply are short enough
-	asks        []*ask // those of the batch; the first is of this machine
+	keysMax     int    // the most keys for one message, so that neither it nor its reply is too long
+	asks        []*ask // the asks of the batch; the first has this machine's own keys
 	one         [1][]byte
 	found       bool
 }
@@ -107,8 +107,9 @@ func newMessageExecutor(m *txn.Machine, e nativeExecutor) *messageExecutor {
 	}
 }
 
-// learn has this machine know all shards of the table, by READs of n of its keys. It would never learn of a split by
-// messages, which the other machine answers in any case, by READs if the key has moved.
+// learn makes this machine learn all shards of the table, by READs of n of its keys. Messages would
+// never show it a split: the other machine answers in any case, and reads the key elsewhere if the
+// key has moved.
 func (e *messageExecutor) learn(all, n int) error {
 	keys := make([][]byte, min(all, n))
 	for i := range keys {
@@ -128,7 +129,7 @@ func (e *messageExecutor) lookup(_ context.Context, key []byte) ([]byte, error) 
 	return e.buf, err
 }
 
-// lookupMany sends each other machine its keys at once, and looks up those of this machine meanwhile.
+// lookupMany sends all other machines their keys at once. Meanwhile it looks up this machine's own keys.
 func (e *messageExecutor) lookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 	if err := e.share(keys); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (e *messageExecutor) lookupMany(keys [][]byte, visit func(i int, value []by
 	var asking sync.WaitGroup
 	for i, k := range others {
 		if len(own.keys) == 0 && i == len(others)-1 {
-			k.ask(e.m) // there is nothing to do meanwhile
+			k.ask(e.m) // no key is this machine's own, so wait for this reply instead of starting a goroutine
 			continue
 		}
 		asking.Go(func() { k.ask(e.m) })
@@ -171,7 +172,7 @@ func (e *messageExecutor) share(keys [][]byte) error {
 	return nil
 }
 
-// of returns the ask of the next key of a machine.
+// of returns the ask that takes the next key whose primary is machine to.
 func (e *messageExecutor) of(to rdma.MachineID) *ask {
 	for _, k := range e.asks {
 		if k.to == to && (to == e.m.ID() || len(k.keys) < e.keysMax) {

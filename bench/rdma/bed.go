@@ -10,17 +10,17 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A bed is where one row is measured.
+// A bed is the set-up in which one row is measured.
 type bed struct {
 	provider provider
 	turn     time.Duration
 	row      *Row
 }
 
-// two measures a load of one worker on one other machine.
+// two measures one worker whose load goes to one other machine.
 func (b *bed) two(l load) error { return b.load(2, 1, largest, func() load { return l }) }
 
-// load measures a load of each of some workers.
+// load measures several workers at the same time, each with a load of its own.
 func (b *bed) load(machines, workers int, bytes int64, newLoad func() load) error {
 	return b.on(machines, bytes, func(w *network) error {
 		all, loads := make([]*worker, workers), make([]load, workers)
@@ -32,12 +32,12 @@ func (b *bed) load(machines, workers int, bytes int64, newLoad func() load) erro
 			if loads[i] = newLoad(); loads[i].batch < 1 || loads[i].wanted < 1 {
 				return fmt.Errorf("%w: %+v", ErrConfig, loads[i])
 			}
-			for _, nic := range w.nics[1:] { // siblings, which are rung
+			for _, nic := range w.nics[1:] { // the sibling workers, whose bells are rung
 				if _, err := nic.Open(i, nil); err != nil {
 					return err
 				}
 			}
-			if _, err := all[i].run(loads[i], b.turn/10); err != nil { // connects
+			if _, err := all[i].run(loads[i], b.turn/10); err != nil { // establishes the connections, and is not measured
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func together(all []*worker, loads []load, turn time.Duration) (uint64, error) {
 	return total.Load(), errors.Join(errs...)
 }
 
-// on runs f with a network, and closes that.
+// on runs f with a network, and closes the network.
 func (b *bed) on(machines int, bytes int64, f func(w *network) error) (err error) {
 	w, err := newNetwork(b.provider, machines, bytes)
 	if err != nil {
@@ -71,7 +71,8 @@ func (b *bed) on(machines int, bytes int64, f func(w *network) error) (err error
 	return f(w)
 }
 
-// datagrams measures SENDs, one at a time: each is sent once the former has come, or is given up.
+// datagrams measures SENDs, one at a time: each is sent when the one before has arrived, or has
+// been given up.
 func (b *bed) datagrams(bytes int) error {
 	if bytes > rdma.DatagramBytesMax {
 		return errNone
@@ -81,7 +82,7 @@ func (b *bed) datagrams(bytes int) error {
 		w.nics[1].Datagrams(func(rdma.MachineID, []byte) {
 			select {
 			case came <- struct{}{}:
-			default: // of one that was given up
+			default: // an earlier datagram, which was given up
 			}
 		})
 		one := func() error {
@@ -95,7 +96,7 @@ func (b *bed) datagrams(bytes int) error {
 			}
 			return nil
 		}
-		for range 3 { // what is sent before the machines have met is lost
+		for range 3 { // the first datagrams are lost until the machines are connected
 			if err := one(); err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func (b *bed) datagrams(bytes int) error {
 	})
 }
 
-// lostAfter is when a datagram is given up.
+// lostAfter is the time after which a datagram is given up.
 const lostAfter = 200 * time.Millisecond
 
 // errNone means that a provider has no such operation: the row is left out.

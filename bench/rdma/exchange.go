@@ -10,25 +10,26 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// An exchange is messages of machine 0, one at a time, and the replies of machine 1, all of one length: WRITEs with
-// immediate. The last word of each is its number.
+// An exchange has machine 0 send messages, one at a time, and machine 1 reply to each. Messages and
+// replies are WRITEs with immediate, all of one length. The last word of each is its number.
 type exchange struct {
-	// serve, if not nil, reads a request and writes its reply, all but their last words. It runs at machine 1, once for each request.
+	// serve, if not nil, is called at machine 1 for each request. It reads the request and writes the
+	// reply, except their last words.
 	serve func(request, reply []byte)
 
 	client  *worker
-	to      *nvram.Memory // of machine 1
-	replies *nvram.Memory // of machine 0
+	to      *nvram.Memory // machine 1's memory, which receives the requests
+	replies *nvram.Memory // machine 0's memory, which receives the replies
 	request []byte
 	number  uint64
 
-	answering       sync.Mutex // guards what is below: bells may run at once
+	answering       sync.Mutex // guards the fields below: bells may run at the same time
 	server          rdma.Queue
 	answered        uint64
 	received, reply []byte
 }
 
-// newExchange makes machine 1 answer, and connects both.
+// newExchange makes machine 1 answer, and connects both machines.
 func newExchange(w *network, bytes int, serve func(request, reply []byte)) (*exchange, error) {
 	x := &exchange{
 		serve: serve, to: w.memory[1], replies: w.memory[0],
@@ -47,10 +48,10 @@ func newExchange(w *network, bytes int, serve func(request, reply []byte)) (*exc
 	return x, x.do(nil)
 }
 
-// last is the place of the last word.
+// last returns the offset of the last word.
 func (x *exchange) last() uint64 { return uint64(len(x.request)) - 8 }
 
-// answer is the bell of machine 1.
+// answer is the bell of machine 1: it answers the request that has arrived.
 func (x *exchange) answer() {
 	x.answering.Lock()
 	defer x.answering.Unlock()
@@ -64,11 +65,11 @@ func (x *exchange) answer() {
 		x.serve(x.received, x.reply)
 	}
 	putWord(x.reply[x.last():], n)
-	_, _ = x.server.WriteRing(0, key, 0, x.reply, rdma.Unsignalled) // the other waits for it, and says so
+	_, _ = x.server.WriteRing(0, key, 0, x.reply, rdma.Unsignalled) // after an error, machine 0 gets no reply and reports that
 	x.server.Flush()
 }
 
-// do sends a request and waits for its reply, which it copies into reply unless that is nil.
+// do sends a request and waits for the reply. It copies the reply into reply, if that is not nil.
 func (x *exchange) do(reply []byte) error {
 	x.number++
 	putWord(x.request[x.last():], x.number)
@@ -83,7 +84,7 @@ func (x *exchange) do(reply []byte) error {
 	return err
 }
 
-// messages measures messages and their replies.
+// messages measures messages with their replies, one at a time.
 func (b *bed) messages(bytes int) error {
 	return b.on(2, largest, func(w *network) error {
 		x, err := newExchange(w, bytes, nil)
@@ -99,7 +100,8 @@ func (b *bed) messages(bytes int) error {
 	})
 }
 
-// A sequencer gives out numbers at machine 1 (Design Guidelines, section 4.2). Requests say how many, replies the first.
+// A sequencer gives out consecutive numbers, at machine 1 (Design Guidelines, section 4.2). A
+// request says how many numbers are wanted; the reply has the first.
 type sequencer struct{ next uint64 }
 
 func (s *sequencer) serve(request, reply []byte) {
@@ -107,7 +109,7 @@ func (s *sequencer) serve(request, reply []byte) {
 	s.next += binary.LittleEndian.Uint64(request)
 }
 
-// numbers measures how many numbers the callers at machine 0 get from a sequencer: so many of them ask with one message.
+// numbers measures how many numbers a sequencer gives out. One message asks for the numbers of together callers.
 func (b *bed) numbers(together int, serve func(request, reply []byte)) error {
 	return b.on(2, largest, func(w *network) error {
 		x, err := newExchange(w, 16, serve)

@@ -6,7 +6,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// An experiment varies one thing. Its series are measured for each x.
+// An experiment varies one quantity, x, and measures each series for each value of x.
 type experiment struct {
 	name, title, x string
 	series         []string
@@ -14,7 +14,7 @@ type experiment struct {
 	measure        func(b *bed, series string, x int) error
 }
 
-// experiments are all, in the order of the tables.
+// experiments has all experiments, in the order of the tables.
 var experiments = []experiment{
 	{"size", "by size, one at a time", "bytes", []string{read, write, writeRing, send}, sizes, bySize},
 	{"stream", "by size, 16 outstanding", "bytes", []string{read, write, writeRing}, sizes, bySizeMany},
@@ -29,7 +29,7 @@ var experiments = []experiment{
 		"callers", []string{message, fetch}, []int{1, 8, 64, 1024}, bySequencer},
 }
 
-// The kinds of operations that are posted.
+// The kinds of operations, as names of series.
 const (
 	read      = "READ"
 	write     = "WRITE"
@@ -39,16 +39,18 @@ const (
 	fetch     = "READ of 8 bytes"
 )
 
-// sizes has the last that travels inside its request, 128, and the first that does not.
+// sizes includes 128, the last size that travels inside its request, and 136, the first
+// that does not.
 var sizes = []int{8, 64, 128, 136, 512, 4096, 16384, 65536}
 
-// batchMax is the largest number of operations for one doorbell.
+// batchMax is the largest number of operations per doorbell.
 const batchMax = 64
 
-// largest is the memory of a machine, unless an experiment needs more.
+// largest is the size of a machine's memory, unless an experiment needs more.
 const largest = 1 << 20
 
-// post returns what posts operations of a kind, of some bytes, to machine 1.
+// post returns a function that posts an operation of a kind, with this number
+// of bytes, to machine 1.
 func post(kind string, bytes int) func(q rdma.Queue, i, tag uint64) (bool, error) {
 	b := make([]byte, bytes)
 	switch kind {

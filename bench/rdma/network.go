@@ -8,20 +8,21 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// key is that of every machine's memory.
+// key is the key of every machine's memory.
 const key rdma.Key = 1
 
-// pageBytes is how far the words are apart that have the system find memory before it is measured.
+// pageBytes is the distance between the words that join writes, so that the kernel allocates all
+// pages before they are measured.
 const pageBytes = 4096
 
-// A network is some machines that have joined.
+// A network is a set of machines that have joined.
 type network struct {
 	nics   []rdma.NIC
 	memory []*nvram.Memory
 	shut   func() error
 }
 
-// newNetwork joins machines 0 to n-1, each with memory of so many bytes.
+// newNetwork joins machines 0 to n-1. Each has this number of bytes of memory.
 func newNetwork(p provider, n int, bytes int64) (_ *network, err error) {
 	join, shut, err := p.open()
 	if err != nil {
@@ -53,7 +54,7 @@ func (w *network) join(join func(rdma.MachineID) (rdma.NIC, error), m rdma.Machi
 	return nic.Register(key, memory)
 }
 
-// counts returns what all machines have asked of the network; nothing if the provider does not count.
+// counts returns the sum of the machines' counts; zero if the provider does not count.
 func (w *network) counts() (c rdma.Counts) {
 	for _, nic := range w.nics {
 		if counter, ok := nic.(rdma.Counter); ok {

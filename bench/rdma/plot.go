@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// Plot plots each experiment, rate over what it varies, to base.svg and base.png.
+// Plot plots the rate of each experiment over x, to base.svg and base.png.
 func (res *Result) Plot(base string) error {
 	var plots []*plot.Plot
 	for i := range experiments {

@@ -18,7 +18,7 @@ import (
 type provider struct {
 	name   string
 	isHere func() bool
-	// open makes an empty network. shut frees what is left of it when all machines have left.
+	// open creates an empty network. Call shut after all machines have left: it frees the rest.
 	open func() (join func(m rdma.MachineID) (rdma.NIC, error), shut func() error, err error)
 }
 
@@ -72,7 +72,7 @@ func openShm() (func(rdma.MachineID) (rdma.NIC, error), func() error, error) {
 	}, func() error { return os.RemoveAll(folder) }, nil
 }
 
-// addresses are where machines listen.
+// addresses has the address at which each machine listens.
 type addresses struct{ sync.Map }
 
 func (a *addresses) resolve(m rdma.MachineID) (string, bool) {

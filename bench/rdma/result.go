@@ -25,7 +25,7 @@ type Result struct {
 	Rows       []Row            `json:"rows"`
 }
 
-// A Row is what one experiment has measured of one series.
+// A Row is the measurement of one experiment, provider, series and x.
 type Row struct {
 	Experiment string  `json:"experiment"`
 	Provider   string  `json:"provider"`
@@ -33,7 +33,7 @@ type Row struct {
 	X          int     `json:"x"`
 	PerSecond  float64 `json:"perSecond"`
 	Lost       uint64  `json:"lost,omitempty"` // datagrams
-	// These are for each operation; 0 if the provider does not count them.
+	// These are averages per operation; 0 if the provider does not count them.
 	Calls     float64 `json:"calls"`
 	Doorbells float64 `json:"doorbells"`
 	Requests  float64 `json:"requests"`
@@ -42,7 +42,7 @@ type Row struct {
 	Wakes     float64 `json:"wakes"`
 }
 
-// time measures what f does, which returns how many operations it has done.
+// time measures a run of f. f returns the number of operations that it has done.
 func (r *Row) time(w *network, f func() (uint64, error)) error {
 	before, began := w.counts(), time.Now()
 	n, err := f()
@@ -61,7 +61,7 @@ func (r *Row) time(w *network, f func() (uint64, error)) error {
 	return nil
 }
 
-// MicrosPerOperation is the time between two operations that are done; the latency, if there is one at a time.
+// MicrosPerOperation is the time per operation; the latency, if operations run one at a time.
 func (r *Row) MicrosPerOperation() float64 { return 1e6 / r.PerSecond }
 
 func putWord(b []byte, n uint64) { binary.LittleEndian.PutUint64(b, n) }
@@ -83,7 +83,7 @@ func (res *Result) of(e *experiment) (rows []Row) {
 	return rows
 }
 
-// rate returns how many operations there were in a second, and how many were lost.
+// rate returns the operations per second as text, with the number of lost datagrams.
 func (r *Row) rate(isSeparated bool) string {
 	rate := strconv.FormatFloat(r.PerSecond, 'f', 0, 64)
 	for i := len(rate) - 3; isSeparated && i > 0; i -= 3 {
@@ -95,7 +95,7 @@ func (r *Row) rate(isSeparated bool) string {
 	return rate
 }
 
-// cells are what costs shows of a row.
+// cells returns the row's cells in the table of costs.
 func (r *Row) cells() []string {
 	cells := []string{r.Provider, r.Series, strconv.Itoa(r.X)}
 	for _, n := range []float64{r.Calls, r.Doorbells, r.Requests, r.Signalled, r.Inlined, r.Wakes} {
@@ -108,7 +108,7 @@ func (r *Row) cells() []string {
 	return append(cells, strconv.FormatFloat(r.MicrosPerOperation(), 'g', 3, 64), r.rate(false))
 }
 
-// counted are the rows that tell what work requests they have cost.
+// counted returns the rows whose provider counts work requests.
 func counted(rows []Row) (those []Row) {
 	for _, r := range rows {
 		if r.Requests > 0 {
@@ -125,7 +125,7 @@ func (res *Result) Print(w io.Writer) error {
 	})
 }
 
-// WritePage writes the tables for a page of Markdown: rates beside each other, and what work requests were made for them.
+// WritePage writes the tables for a page in Markdown: the rates beside each other, and the counts of work requests.
 func (res *Result) WritePage(w io.Writer) error {
 	return res.write(w, func(e *experiment, rows []Row) string {
 		s := fmt.Sprintf("### %s: %s\n\nOperations per second:\n\n%s\n\n", e.name, e.title, rates(e, rows).RenderMarkdown())
@@ -136,7 +136,7 @@ func (res *Result) WritePage(w io.Writer) error {
 	})
 }
 
-// write writes what is shown of each experiment, and the conditions.
+// write writes the text that show returns for each experiment, and then the conditions.
 func (res *Result) write(w io.Writer, show func(e *experiment, rows []Row) string) error {
 	var b strings.Builder
 	for i := range experiments {
@@ -162,7 +162,7 @@ func rowOf(cells []string) (row table.Row) {
 	return row
 }
 
-// costs is a table with a line for each row.
+// costs returns a table with a line for each row.
 func costs(e *experiment, rows []Row) table.Writer {
 	t := newTable([]string{"provider", "operation", e.x, "calls", "doorbells", "requests", "signalled", "inlined", "wake-ups", "us each", "per second"})
 	for i := range rows {
@@ -171,7 +171,7 @@ func costs(e *experiment, rows []Row) table.Writer {
 	return t
 }
 
-// rates is a table with a line for each x, and a column for each provider and series.
+// rates returns a table with a line for each x, and a column for each provider and series.
 func rates(e *experiment, rows []Row) table.Writer {
 	header, lines := []string{e.x}, map[int]map[string]string{}
 	for i := range rows {

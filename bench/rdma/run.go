@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Providers   []string      // names of Providers; all if empty
 	Experiments []string      // names of Experiments; all if empty
-	MaxX        int           // leave out what is above: for small machines; 0 for none
+	MaxX        int           // leaves out larger values of x, for small machines; 0 leaves out none
 	Turn        time.Duration // measured time of each row
 	Progress    *bench.Progress
 }

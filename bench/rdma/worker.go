@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// looks is how often a worker looks for what it waits for before it sleeps until its bell rings.
+	// looks is how often a worker checks a condition before it sleeps until its bell rings.
 	looks = 50
-	// looksAtTime is how many batches are posted between two looks at the time, which takes as long as a copy.
+	// looksAtTime is how many batches a worker posts between two readings of the clock, which take as
+	// long as a memory copy.
 	looksAtTime = 16
 	// patience is how long a worker waits for an operation.
 	patience = 10 * time.Second
@@ -21,7 +22,7 @@ const (
 // A worker posts operations of machine 0.
 type worker struct {
 	q        rdma.Queue
-	bell     chan struct{} // holds a sign that the bell has rung
+	bell     chan struct{} // has a value if the bell has rung since the last receive
 	patience time.Duration
 	cs       [64]rdma.Completion
 }
@@ -36,20 +37,21 @@ func newWorker(nic rdma.NIC, number int) (*worker, error) {
 func (w *worker) ring() {
 	select {
 	case w.bell <- struct{}{}:
-	default: // it has a sign
+	default: // there is a value already
 	}
 }
 
 var (
-	// errSilent means that the network has lost an operation: there is no completion, nor an error.
+	// errSilent means that the network has lost an operation: neither a completion nor an error has come.
 	errSilent = errors.New("nothing has come, nor is it there without a bell")
-	// errUnrung means that the provider has lost a wake-up: a program that sleeps would sleep for ever.
+	// errUnrung means that the provider has lost a wake-up: the completion is there, but a sleeping
+	// program would never learn of it.
 	errUnrung = errors.New("it has come, but the bell has not rung")
-	// errTwice means that the sequencer has given out a number twice, or left one out.
+	// errTwice means that the sequencer has given out a number twice, or skipped one.
 	errTwice = errors.New("bench/rdma: not the next number")
 )
 
-// await waits until something has come.
+// await waits until hasCome returns true.
 func (w *worker) await(hasCome func() (bool, error)) error {
 	for looked := 0; ; looked++ {
 		if is, err := hasCome(); is || err != nil {
@@ -70,7 +72,7 @@ func (w *worker) await(hasCome func() (bool, error)) error {
 	}
 }
 
-// whySilent tells a lost wake-up from a lost operation: it looks once more for what no bell has told of.
+// whySilent distinguishes a lost wake-up from a lost operation: it checks once more, although no bell has rung.
 func (w *worker) whySilent(hasCome func() (bool, error)) error {
 	is, err := hasCome()
 	switch {
@@ -82,15 +84,16 @@ func (w *worker) whySilent(hasCome func() (bool, error)) error {
 	return errSilent
 }
 
-// A load is how a worker posts operations.
+// A load describes how a worker posts operations.
 type load struct {
 	post        func(q rdma.Queue, i uint64, tag uint64) (done bool, err error)
 	batch       int    // operations for each Flush
 	outstanding int    // operations that may be under way, at least a batch
-	wanted      uint64 // one of so many operations has a completion
+	wanted      uint64 // one in this number of operations is signalled
 }
 
-// run posts operations for a time, waits for all, and returns their number.
+// run posts operations for the time turn, waits for all completions, and
+// returns the number of operations.
 func (w *worker) run(l load, turn time.Duration) (posted uint64, err error) {
 	pending := 0 // completions to come
 	poll := func() (bool, error) {

@@ -30,8 +30,9 @@ type Options struct {
 	Folder string
 	// Runs is the number of runs of each experiment; the experiments take turns.
 	Runs int
-	// Only are names or groups of experiments; empty: all but the large ones, which take
-	// many minutes each, or most of the memory. Large adds those.
+	// Only has names or groups of experiments. If it is empty, all experiments run
+	// except the large ones, which take many minutes each, or most of the memory. Large
+	// adds these.
 	Only  []string
 	Large bool
 	// Quick makes each experiment take a moment. Its results mean nothing, and have their

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// results are all results, by experiment.
+// results has all results, by experiment.
 type results struct {
 	o    *Options
 	runs map[string][]run
@@ -29,7 +29,7 @@ type run struct {
 	results []*bench.Result
 }
 
-// readResults reads the results of all experiments that there are.
+// readResults reads the existing results of all experiments.
 func readResults(o *Options) (*results, error) {
 	r := &results{o: o, runs: make(map[string][]run)}
 	for _, e := range suite() {

@@ -13,7 +13,7 @@ type section struct {
 	write       func(p *page) error
 }
 
-// sections are those that the document must have.
+// sections are the sections that the document must have.
 var sections = []section{
 	{"throughput", experimentsOf(throughputRows, func(r throughputRow) experiment { return r.experiment }), (*page).throughput},
 	{"scaling", scalingExperiments(), (*page).scaling},

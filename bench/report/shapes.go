@@ -11,14 +11,14 @@ import (
 	"github.com/farmsql/farmsql/bench/shapes"
 )
 
-// How many shapes of statements the document shows, the slowest and the fastest beside MariaDB; all of
-// them are in a file of their own.
+// The document shows this number of shapes: the slowest and the fastest in comparison with MariaDB.
+// A file of its own has all shapes.
 const (
 	shapesWorst = 20
 	shapesBest  = 10
 )
 
-// shapes writes the summaries of shapes of statements by group, and the shapes at both ends.
+// shapes writes the summary of each group of shapes, and the slowest and fastest shapes.
 func (p *page) shapes() error {
 	found, err := objectsOf[shapes.Result](p.results, shaped)
 	if err != nil || len(found) == 0 {

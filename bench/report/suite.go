@@ -156,13 +156,13 @@ var askings = []struct {
 	{"256 keys together, 1 thread each", askingsOf("-256", " --batch 256")},
 }
 
-// An asking is lookups over one network, by READs and by messages.
+// An asking measures lookups over one network, once by READs and once by messages.
 type asking struct {
 	label               string
 	byReads, byMessages experiment
 }
 
-// askingsOf returns lookups over each network. suffix tells their names from others', more are further flags.
+// askingsOf returns an asking for each network. suffix makes the experiments' names unique; more has further flags.
 func askingsOf(suffix, more string) (rows []asking) {
 	for _, n := range []struct{ label, transport string }{{overLocal, "local"}, {overSHM, "shm"}, {overTCP, "tcp"}} {
 		name := "kv-over-" + n.transport + suffix
@@ -171,18 +171,18 @@ func askingsOf(suffix, more string) (rows []asking) {
 	return rows
 }
 
-// tatpOver is TATP on three machines over a transport, with the given number of clients each.
+// tatpOver returns TATP on three machines over a transport, with this number of clients each.
 func tatpOver(name, transport, threads string) experiment {
 	return experiment{name: name, args: "tatp --subscribers 30000 --machines 3 --replicas 3 --transport " + transport + " --threads " + threads + worker + closed}
 }
 
-// kvOver is lookups on three machines over a transport; more are further flags. There are few keys: to
-// load more over a network would take longer than to measure.
+// kvOver returns lookups on three machines over a transport; more has further flags. The table has
+// few keys, because loading more over a network takes longer than the measurement.
 func kvOver(name, transport, more string) experiment {
 	return experiment{name: name, args: "kv --keys 30000 --machines 3 --replicas 3 --transport " + transport + more + worker + closed}
 }
 
-// tpccWorkers is TPC-C on one machine with n workers, n warehouses and n clients.
+// tpccWorkers returns TPC-C on one machine with n workers, n warehouses and n clients.
 func tpccWorkers(name, n string) experiment {
 	return experiment{name: name, args: "tpcc --warehouses " + n + " --workers " + n + " --threads " + n + closed}
 }
@@ -232,7 +232,7 @@ func kvVariant(name, args string) experiment {
 	return experiment{name: name, args: "kv --keys 1000000 " + args + worker + brief}
 }
 
-// kvFew returns a kv experiment with fewer keys: to load a million would take longer than all else.
+// kvFew returns a kv experiment with fewer keys, because loading a million takes longer than all else.
 func kvFew(name, args string) experiment {
 	return experiment{name: name, args: "kv --keys 300000 " + args + worker + brief}
 }

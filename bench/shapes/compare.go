@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// comparisons is how often a shape is executed at both servers to compare what they answer.
+// comparisons is how often a shape is executed at both servers to compare their answers.
 const comparisons = 4
 
-// compareShape executes a shape some times with the same parameters at both servers, and notes in row
-// what differs or fails.
+// compareShape executes a shape several times at both servers, each time with the same parameters
+// at both. It notes differences and failures in row.
 func (r *run) compareShape(ctx context.Context, row *Row) error {
 	for range comparisons {
 		ds := r.source.draw(row.shape)
@@ -35,8 +35,8 @@ func (r *run) compareShape(ctx context.Context, row *Row) error {
 	return nil
 }
 
-// answerOf returns what server i answers. If the shape fails, it notes that in row; an error means that
-// the server is gone.
+// answerOf returns the answer of server i. If the shape fails, answerOf notes that in row. An error
+// means that the server is gone.
 func (r *run) answerOf(ctx context.Context, row *Row, i int, ds []draw) (answer []string, err error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, r.patience, errPatience(r.patience))
 	defer cancel()
@@ -53,7 +53,7 @@ func (r *run) answerOf(ctx context.Context, row *Row, i int, ds []draw) (answer 
 	return nil, r.fail(ctx, bounded, row, i, err)
 }
 
-// fail notes that a shape has failed at server i, and makes the session fit for the next one.
+// fail notes that a shape has failed at server i, and makes the session usable for the next shape.
 func (r *run) fail(ctx, bounded context.Context, row *Row, i int, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -69,7 +69,7 @@ func errPatience(d time.Duration) error {
 	return fmt.Errorf("it had not ended after %v", d)
 }
 
-// difference says in which statement the answers of two servers differ, and from where on.
+// difference describes the first difference between two servers' answers; empty if there is none.
 func difference(of *Shape, ds []draw, answers [2][]string, names [2]string) string {
 	for i := range of.statements {
 		one, other := answers[0][i], answers[1][i]
@@ -127,7 +127,7 @@ func (s *session) sum(ctx context.Context, t table) (string, error) {
 // ErrDiffers means that the servers answer differently.
 var ErrDiffers = errors.New("bench/shapes: the servers answer differently")
 
-// Wrong returns an error with all shapes whose answers differ or that fail, and nil if there are none.
+// Wrong returns an error that names all shapes that fail or whose answers differ, and nil if there are none.
 func (res *Result) Wrong() error {
 	var wrong []string
 	for _, row := range res.Rows {

@@ -22,17 +22,19 @@ const RowsMin = 2000
 // A table is a table of the data.
 type table struct {
 	name string
-	// rows is the number of rows, as a bound; row returns row i, from 1.
+	// rows is the number of rows, in the form of a bound (parseBound). row
+	// returns row i, counted from 1.
 	rows string
 	row  func(d *data, i int64) []any
-	// columns are those that are compared, key is what orders them.
+	// columns are the columns to compare, key the columns to order by.
 	columns, key string
 }
 
-// data are the rows of all tables.
+// data makes the rows of all tables.
 type data struct {
 	rows int64 // of the largest tables
-	// prime is above rows. Multiplying modulo it permutes numbers below it.
+	// prime is larger than rows. Multiplication modulo prime permutes the
+	// numbers below it.
 	prime int64
 }
 
@@ -62,10 +64,11 @@ var tables = []table{
 	{"member", "rows/5", (*data).member, "id, team, account, role", "id"},
 }
 
-// created returns the moment at which row i was created: different for each row, in no order.
+// created returns the time at which row i was created. Each row has another time; the times
+// are not in the order of the rows.
 func (d *data) created(i int64) string { return moment(i * 7919 % d.prime * 300) }
 
-// below returns a number from 0 to below n that looks random, another one for each row and column.
+// below returns a number in [0, n) that looks random and depends only on i and column.
 func below(n int64, i, column int64) int64 {
 	return int64(mix(uint64(i)<<8|uint64(column)) % uint64(n))
 }
@@ -137,13 +140,14 @@ func (d *data) event(i int64) []any {
 
 func (d *data) team(i int64) []any { return []any{i, fmt.Sprintf("team %d", below(1000, i, 0))} }
 
-// member is a row in which no team has an account twice: each has its teams one after the other.
+// member returns row i. No team has an account twice, because an account is a member of
+// consecutive teams.
 func (d *data) member(i int64) []any {
 	account := (i + 1) / 2
 	return []any{i, (account+i%2)%(d.rows/100) + 1, account, "reader"}
 }
 
-// batch is the number of rows that an INSERT loads.
+// batch is the number of rows in one INSERT.
 const batch = 500
 
 // load creates the database at a server, and loads the rows.

@@ -1,6 +1,6 @@
-// Package shapes measures farmsql beside MariaDB, statement by statement: shapes of statements as
-// applications and the libraries between them and a database (ORMs) send them, each as text and
-// prepared.
+// Package shapes measures farmsql beside MariaDB, one kind of statement at a time. A shape is a
+// kind of statement as applications and object-relational mappers send it. Each is sent as text
+// and prepared.
 //
 // Both servers are processes of this computer, with their data on a tmpfs, and have the same rows. Three
 // steps follow each other:
@@ -12,9 +12,9 @@
 //     first alternately. A turn is bounded in time, so that the number of executions adapts.
 //  3. A figure is the median of its rounds.
 //
-// The processor time of a statement is that of the server's process, by its processor clock. It includes
-// all threads, garbage collection and what the server does in the background; others who use the
-// computer matter little. The latency is that of one connection, and includes the client.
+// The processor time of a statement is that of the server's process, by its processor clock. It
+// includes all threads, garbage collection and the server's background work. Other users of the
+// computer hardly affect it. The latency is that of one connection, and includes the client.
 //
 // The shapes are in shapes.txt, the tables in tables.sql, the rows in data.go.
 package shapes

@@ -21,7 +21,7 @@ type Config struct {
 	Rounds  int           // turns of each shape
 	Turn    time.Duration // how long a turn takes
 	Modes   []Mode
-	// Only are groups or shapes, or parts of their names; all if empty.
+	// Only selects groups and shapes, by parts of their names; all if empty.
 	Only     []string
 	Seed     uint64
 	Progress *bench.Progress // may be nil
@@ -30,7 +30,7 @@ type Config struct {
 // ErrConfig means that a Config cannot be measured.
 var ErrConfig = errors.New("bench/shapes: not to be measured")
 
-// choose returns the shapes that are asked for.
+// choose returns the shapes that Only selects.
 func (c *Config) choose() (chosen []*Shape, err error) {
 	switch {
 	case c.Rows < RowsMin:
@@ -62,8 +62,7 @@ func (c *Config) choose() (chosen []*Shape, err error) {
 	return chosen, nil
 }
 
-// Measure starts farmsql and MariaDB, loads the same data into both, compares what they answer, and
-// measures.
+// Measure starts farmsql and MariaDB, loads the same data into both, compares their answers, and measures them.
 func Measure(ctx context.Context, cfg Config) (res *Result, err error) {
 	if _, err := cfg.choose(); err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ type run struct {
 	sessions [2]map[Mode]*session
 	source   *source
 	rows     []*Row
-	// patience is how long a turn may take at most, and each of the executions whose answers are compared.
+	// patience bounds the time of a turn, and of each execution whose answers are compared.
 	patience time.Duration
 }
 
@@ -108,7 +107,7 @@ func newRun(cfg Config, servers [2]*Server) *run {
 	return &run{cfg: cfg, servers: servers, modes: cfg.Modes, source: newSource(cfg.Seed), patience: patience}
 }
 
-// compareServers loads data into two servers, compares what they answer, and measures them.
+// compareServers loads data into two servers, compares their answers, and measures them.
 func compareServers(ctx context.Context, cfg Config, servers [2]*Server) (res *Result, err error) {
 	chosen, err := cfg.choose()
 	if err != nil {
@@ -213,7 +212,7 @@ func (r *run) processors() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// compareAll compares what the servers answer, and then their tables.
+// compareAll compares the servers' answers, and then their tables.
 func (r *run) compareAll(ctx context.Context, res *Result) (err error) {
 	stage := r.cfg.Progress.Stage("comparing answers", len(r.rows))
 	for _, row := range r.rows {
@@ -242,8 +241,7 @@ func (r *run) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// turns gives each server a turn with a shape, with the same parameters as long as both
-// execute it.
+// turns gives each server a turn with a shape. Both servers get the same sequence of parameters.
 func (r *run) turns(ctx context.Context, row *Row, round int, n uint64) error {
 	if row.hasFailed() || row.Difference != "" {
 		return nil
@@ -267,7 +265,7 @@ func (r *run) turns(ctx context.Context, row *Row, round int, n uint64) error {
 
 // Bounds of a turn.
 const (
-	executionsMin = 3   // in a turn, however long they take, within run.patience
+	executionsMin = 3   // the least number in a turn, even if they take longer, within run.patience
 	chunkMax      = 128 // executions between two looks at the clocks
 )
 
@@ -289,7 +287,7 @@ func (r *run) turn(ctx context.Context, row *Row, i int, from *source) error {
 	case err == nil:
 	case t.executions == 0 || bounded.Err() == nil || ctx.Err() != nil:
 		return r.fail(ctx, bounded, row, i, err)
-	default: // what was measured before the patience ended counts
+	default: // the patience has ended: the executions measured before that count
 		if err := s.renew(ctx); err != nil {
 			return err
 		}
@@ -301,7 +299,7 @@ func (r *run) turn(ctx context.Context, row *Row, i int, from *source) error {
 // isOver reports whether the turn has taken its time.
 func (r *run) isOver(t *turn) bool { return t.took >= r.cfg.Turn && t.executions >= executionsMin }
 
-// sizeOf returns the number of the next executions: at most size, and not more than there probably is time for.
+// sizeOf returns the number of executions in the next chunk: at most size, and no more than are likely to fit the turn.
 func (r *run) sizeOf(t *turn, size int) int {
 	if t.executions == 0 {
 		return 1
@@ -310,16 +308,16 @@ func (r *run) sizeOf(t *turn, size int) int {
 	return max(1, min(size, max(fits, executionsMin-t.executions)))
 }
 
-// A turn is what was measured in a turn.
+// A turn has the measurements of one turn.
 type turn struct {
 	isWarm     bool
 	executions int
-	took       time.Duration // executions only, without what comes before them
+	took       time.Duration // time of the executions, without their preludes
 	processor  time.Duration
 	latencies  []time.Duration
 }
 
-// chunk executes a shape n times; the first chunk does not count.
+// chunk executes a shape n times. The first chunk is not measured.
 func (t *turn) chunk(ctx context.Context, s *session, of *Shape, from *source, n int) error {
 	draws := make([][]draw, n)
 	for i := range draws {

@@ -27,13 +27,13 @@ import (
 type parameter struct {
 	name  string
 	base  string // the parameter that plus adds to, or ""
-	items int    // number of values; 1 but for lists
-	// isNumber is set if the parameter is made of one number, which plus can add to.
+	items int    // number of values; 1 except for lists
+	// isNumber is set if the value follows from a single number, to which plus can add.
 	isNumber bool
 	draw     func(*source, draw) value
 }
 
-// A value is the value of a parameter: the number that was drawn for it, and what is sent.
+// A value is the value of a parameter: the number that was drawn, and the items that are sent.
 type value struct {
 	number int64
 	items  []any
@@ -45,7 +45,7 @@ type draw map[string]value
 // A source draws parameters.
 type source struct {
 	random *rand.Rand
-	// next has the next values of the parameters that never repeat.
+	// next has the next value of each parameter that never repeats.
 	next map[*byte]int64
 }
 
@@ -53,14 +53,14 @@ func newSource(seed uint64) *source {
 	return &source{rand.New(rand.NewPCG(seed, 0)), make(map[*byte]int64)}
 }
 
-// fork returns a source with random numbers of its own, which goes on where s is with what never repeats.
+// fork returns a source with random numbers of its own. Parameters that never repeat continue as in s.
 func (s *source) fork(seed uint64) *source {
 	f := newSource(seed)
 	maps.Copy(f.next, s.next)
 	return f
 }
 
-// skip goes on behind what another source has used.
+// skip moves s beyond the values of never repeating parameters that another source has used.
 func (s *source) skip(used *source) {
 	for key, n := range used.next {
 		s.next[key] = max(s.next[key], n)
@@ -104,7 +104,8 @@ func parseBound(text string, rows int64) (int64, error) {
 	return of(m[1], "1")*rows/divisor + of(m[4], "0"), nil
 }
 
-// parseNumber parses the draw of a number, and returns the parameter that it adds to.
+// parseNumber parses the description of a number. It also returns the parameter that
+// the number adds to, or "".
 func parseNumber(fields []string, rows int64) (n number, base string, err error) {
 	what := strings.Join(fields, " ")
 	switch {
@@ -172,7 +173,7 @@ func parseParameter(text string, rows int64) (q parameter, err error) {
 	return q, nil
 }
 
-// convert has the parameter be a number, converted.
+// convert makes q a parameter whose value is a converted number.
 func (q *parameter) convert(fields []string, rows int64, convert func(int64) any) error {
 	n, base, err := parseNumber(fields, rows)
 	q.base, q.isNumber = base, true
@@ -197,7 +198,7 @@ func (q *parameter) converted(kind, text string, rows int64) error {
 	return q.convert(strings.Fields(after), rows, convert)
 }
 
-// conversions are made of numbers; rows have the same (data.go).
+// conversions turn a number into a value, as the rows of the tables do (data.go).
 var conversions = map[string]func(int64) any{
 	"money": func(n int64) any { return money(n) }, "day": func(n int64) any { return day(n) }, "moment": func(n int64) any { return moment(n) },
 	"uuid": func(n int64) any { return uuid(n) }, "hash": func(n int64) any { return hashOf(n) },
@@ -213,7 +214,7 @@ func (q *parameter) list(fields []string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	low, _ := parseBound(fields[3], rows) // parseNumber has parsed them
+	low, _ := parseBound(fields[3], rows) // no error: parseNumber has checked them
 	high, _ := parseBound(fields[4], rows)
 	if high-low+1 < int64(n) {
 		return fmt.Errorf("there are not %d numbers from %d to %d", n, low, high)
@@ -232,7 +233,7 @@ func (q *parameter) list(fields []string, rows int64) error {
 	return nil
 }
 
-// oneOf has the parameter be one of words.
+// oneOf makes q a parameter whose value is one of words.
 func (q *parameter) oneOf(words []string) {
 	values := make([]any, len(words))
 	areNumbers := true

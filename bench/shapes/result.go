@@ -19,7 +19,7 @@ import (
 // A Result is what Measure measures.
 type Result struct {
 	Conditions bench.Conditions `json:"conditions"`
-	// Servers, Versions and Settings are farmsql's and MariaDB's, in this order, as are all pairs.
+	// Servers, Versions and Settings describe farmsql and MariaDB. In all pairs here farmsql comes first.
 	Servers     [2]string `json:"servers"`
 	Versions    [2]string `json:"versions"`
 	Settings    [2]string `json:"settings"`
@@ -27,19 +27,19 @@ type Result struct {
 	TurnSeconds float64   `json:"turnSeconds"`
 	Modes       []Mode    `json:"modes"`
 	Rows        []Row     `json:"rows"`
-	// Tables are those whose rows differed after the comparison of answers.
+	// Tables are the tables whose rows differed after the answers had been compared.
 	Tables    []string  `json:"tables,omitempty"`
 	Summaries []Summary `json:"summaries"` // one for each mode
 }
 
-// A Row is what was measured of a shape in a mode.
+// A Row has the measurements of a shape in one mode.
 type Row struct {
 	Group   string    `json:"group"`
 	Shape   string    `json:"shape"`
 	Mode    Mode      `json:"mode"`
 	Figures [2]Figure `json:"figures"`
-	// Ratio is MariaDB's processor time divided by farmsql's: above 1 farmsql is ahead. It is 0
-	// if the shape was not measured. Lowest and Highest are of the rounds.
+	// Ratio is MariaDB's processor time divided by farmsql's: above 1 farmsql is faster. It is
+	// 0 if the shape was not measured. Lowest and Highest are the extreme ratios of the rounds.
 	Ratio   float64 `json:"ratio"`
 	Lowest  float64 `json:"lowest"`
 	Highest float64 `json:"highest"`
@@ -51,7 +51,7 @@ type Row struct {
 	shape *Shape
 }
 
-// A Figure is what was measured of a shape at a server: medians of rounds, in microseconds an execution.
+// A Figure has the measurements of a shape at one server: medians of the rounds, in microseconds per execution.
 type Figure struct {
 	Processor  float64 `json:"processor"`
 	Latency    float64 `json:"latency"` // of the median executions of the rounds
@@ -61,17 +61,17 @@ type Figure struct {
 	processors, latencies []float64 // by round
 }
 
-// A Summary is about all shapes in a mode that were measured.
+// A Summary summarizes all measured shapes in one mode.
 type Summary struct {
 	Mode     Mode `json:"mode"`
 	Measured int  `json:"measured"`
 	Wrong    int  `json:"wrong"`  // answers differ
 	Failed   int  `json:"failed"` // at one of the servers
-	// Mean is the geometric mean of the ratios, Latency that of the latencies' ratios.
+	// Mean is the geometric mean of the ratios, Latency the geometric mean of the ratios of latencies.
 	Mean    float64 `json:"mean"`
 	Latency float64 `json:"latency"`
 	AtPar   int     `json:"atPar"` // ratios of at least 1
-	// Under08 and so on count ratios.
+	// Under08 and the fields below count the shapes whose ratio is in a range.
 	Under08  int `json:"under0.8"`
 	Under05  int `json:"under0.5"`
 	Under005 int `json:"under0.05"`
@@ -91,7 +91,7 @@ func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 
 func (r *Row) hasFailed() bool { return r.Figures[0].Error != "" || r.Figures[1].Error != "" }
 
-// trouble says what is wrong or has failed.
+// trouble describes why the shape was not measured: a difference or a failure.
 func (r *Row) trouble(names [2]string) string {
 	var parts []string
 	for i, f := range r.Figures {
@@ -178,8 +178,8 @@ func Summarize(m Mode, rows []Row) Summary {
 
 func (s *Summary) count(ratio float64) {
 	s.Measured++
-	for n, is := range map[*int]bool{&s.AtPar: ratio >= 1, &s.Under08: ratio < 0.8, &s.Under05: ratio < 0.5, &s.Under005: ratio < 0.05} {
-		if is {
+	for n, isCounted := range map[*int]bool{&s.AtPar: ratio >= 1, &s.Under08: ratio < 0.8, &s.Under05: ratio < 0.5, &s.Under005: ratio < 0.05} {
+		if isCounted {
 			*n++
 		}
 	}
@@ -201,7 +201,7 @@ func geometricMean(values []float64) float64 {
 func (res *Result) conditions(watch *bench.Watch, taken time.Duration, cfg Config) {
 	res.Conditions = watch.Conditions()
 	c := &res.Conditions
-	if c.Others >= 0 { // the servers count as others so far
+	if c.Others >= 0 { // until now Others includes the servers
 		c.Others = max(0, c.Others-taken.Seconds()/time.Since(c.Began).Seconds())
 	}
 	c.Workload, c.API, c.Threads, c.Seed = "statement shapes", bench.SQL, 1, cfg.Seed
@@ -230,7 +230,7 @@ func Ratio(r float64) string {
 	return fmt.Sprintf("%.2f", r)
 }
 
-// header is that of the table of shapes.
+// header has the column names of the table of shapes.
 var header = []string{"shape", "mode", "MariaDB, µs", "farmsql, µs", "ratio", "lowest to highest", "latency: MariaDB, µs", "farmsql, µs", "ratio"}
 
 // cells returns the columns of header.

@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Server is a server of MySQL's protocol in a process of this computer.
+// A Server is a server with MySQL's protocol, in a process of this computer.
 type Server struct {
 	Name    string
 	Address string // host:port; root has no password
 	Process int    // its number
-	// Settings are those that matter for speed.
+	// Settings are the settings that matter for speed.
 	Settings string
 
 	command *exec.Cmd // nil if somebody else started it
@@ -47,7 +47,7 @@ func startFarmsql(ctx context.Context, program, folder string) (*Server, error) 
 	return s, s.start(ctx, exec.Command(program, "serve", "--listen", address, "--data", filepath.Join(folder, "farmsql"), "--no-tls", "--log-level", "warn"), folder)
 }
 
-// mariaDBSettings are for data in memory, as farmsql's are: no log is written to a disk.
+// mariaDBSettings keep MariaDB's data in memory, as farmsql's are: no log is written to a disk.
 var mariaDBSettings = []string{
 	"--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
 	"--skip-log-bin", "--performance-schema=0", "--query-cache-type=0", "--character-set-server=utf8mb4",
@@ -67,7 +67,7 @@ func startMariaDB(ctx context.Context, folder string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, port, _ := net.SplitHostPort(address) // freeAddress has made it
+	_, port, _ := net.SplitHostPort(address) // no error: freeAddress has made the address
 	data := filepath.Join(folder, "mariadb")
 	out, err := exec.CommandContext(ctx, install, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir="+data).CombinedOutput()
 	if err != nil {
@@ -81,7 +81,7 @@ func startMariaDB(ctx context.Context, folder string) (*Server, error) {
 	return s, s.start(ctx, exec.Command(program, args...), folder)
 }
 
-// find finds a program, also where Debian has those of the administrator.
+// find finds a program in the PATH or in /usr/sbin, where Debian has programs for the administrator.
 func find(program string) (string, error) {
 	for _, name := range []string{program, filepath.Join("/usr/sbin", program)} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -91,7 +91,7 @@ func find(program string) (string, error) {
 	return "", fmt.Errorf("%w: %s is neither in the PATH nor in /usr/sbin; it is part of MariaDB's server (in Debian: mariadb-server-core)", ErrMissing, program)
 }
 
-// freeAddress returns an address of this computer where nobody listens.
+// freeAddress returns an address of this computer at which no process listens.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Server) stop() error {
 	if s.command == nil {
 		return nil
 	}
-	_ = s.command.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+	_ = s.command.Process.Signal(syscall.SIGTERM) // an error means that the process has ended
 	select {
 	case <-s.ended:
 		return nil
@@ -179,13 +179,12 @@ func (s *Server) stop() error {
 	}
 }
 
-// open opens the server for clients, whose statements have their parameters in the text unless they are
-// prepared.
+// open opens the server for clients. The driver writes parameters into the text of statements that are not prepared.
 func (s *Server) open() (*sql.DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User = "tcp", s.Address, "root"
 	cfg.InterpolateParams = true
-	cfg.Logger = &mysql.NopLogger{} // errors are returned, too
+	cfg.Logger = &mysql.NopLogger{} // the driver returns errors, too
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("bench/shapes: %s: %w", s.Name, err)
@@ -193,7 +192,7 @@ func (s *Server) open() (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// version returns what the server says that it is.
+// version returns the server's version, as the server states it.
 func (s *Server) version(ctx context.Context) (version string, err error) {
 	db, err := s.open()
 	if err != nil {
@@ -206,8 +205,8 @@ func (s *Server) version(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// processor returns the processor time that the server's process has taken, all of its threads
-// together, those that have ended included.
+// processor returns the processor time that the server's process has taken, in all of its
+// threads, including threads that have ended.
 func (s *Server) processor() (time.Duration, error) {
 	// The clock of a process (clock_getcpuclockid): its number, inverted, and the kind of clock that
 	// counts nanoseconds in user and in system mode.

@@ -48,7 +48,7 @@ func openSession(ctx context.Context, server *Server, mode Mode) (*session, erro
 	return s, nil
 }
 
-// connect opens the connection, after an error anew.
+// connect opens the connection; after an error it replaces it.
 func (s *session) connect(ctx context.Context) (err error) {
 	s.disconnect()
 	s.prepared = make(map[string]*sql.Stmt)
@@ -69,9 +69,9 @@ func (s *session) disconnect() {
 		return
 	}
 	for _, p := range s.prepared {
-		_ = p.Close() // the connection ends, and these with it
+		_ = p.Close() // no error matters: the statements end with the connection
 	}
-	_ = s.conn.Close() // it ends, for the pool keeps none
+	_ = s.conn.Close() // the connection ends, because the pool keeps none
 	s.conn = nil
 }
 
@@ -81,15 +81,15 @@ func (s *session) close() error {
 	return s.db.Close()
 }
 
-// renew makes the session fit for use after an error: the statement may still run, and a transaction
-// may be open.
+// renew makes the session usable again after an error. The failed statement may still run, and a
+// transaction may be open, so renew kills the connection and opens another.
 func (s *session) renew(ctx context.Context) error {
 	killer, err := s.db.Conn(ctx)
 	if err == nil {
 		_, err = killer.ExecContext(ctx, fmt.Sprintf("KILL %d", s.id))
 		_ = killer.Close()
 		if noThread := new(mysql.MySQLError); errors.As(err, &noThread) && noThread.Number == 1094 {
-			err = nil // it has ended already
+			err = nil // the connection has ended already
 		}
 	}
 	return errors.Join(err, s.connect(ctx), s.use(ctx))
@@ -121,7 +121,7 @@ func (s *session) prepare(ctx context.Context, of *Shape) error {
 	return nil
 }
 
-// forget closes the statements that are prepared.
+// forget closes the prepared statements.
 func (s *session) forget() {
 	for _, p := range s.prepared {
 		_ = p.Close() // the next statement notices a broken connection
@@ -145,7 +145,7 @@ func (s *session) change(ctx context.Context, st *statement, args []any) (sql.Re
 	return s.conn.ExecContext(ctx, st.text, args...)
 }
 
-// prelude executes what comes before a shape's execution.
+// prelude executes the statements that precede a shape's execution.
 func (s *session) prelude(ctx context.Context, of *Shape, ds []draw) error {
 	for i := range of.before {
 		st := &of.before[i]
@@ -184,7 +184,7 @@ func (s *session) read(ctx context.Context, st *statement, args []any) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// answer executes a shape, and returns what its statements answered, as text.
+// answer executes a shape, and returns the answers of its statements as text.
 func (s *session) answer(ctx context.Context, of *Shape, ds []draw) (answers []string, err error) {
 	for i := range of.statements {
 		st := &of.statements[i]
@@ -207,7 +207,7 @@ func (s *session) answerChange(ctx context.Context, of *Shape, st *statement, ds
 	if err != nil {
 		return "", err
 	}
-	changed, _ := res.RowsAffected() // the driver has no error
+	changed, _ := res.RowsAffected() // no error: the driver never returns one
 	inserted, _ := res.LastInsertId()
 	if of.compare == compareCounts {
 		return fmt.Sprintf("%d rows", changed), nil
@@ -235,7 +235,7 @@ func (s *session) answerRows(ctx context.Context, of *Shape, st *statement, ds [
 	return strings.Join(lines, "\n"), nil
 }
 
-// readLines returns rows as text, a line each.
+// readLines returns rows as text, one line for each row.
 func readLines(rows *sql.Rows) (lines []string, err error) {
 	err = eachRow(rows, func(line string) { lines = append(lines, line) })
 	return lines, err

@@ -13,8 +13,8 @@ import (
 //go:embed shapes.txt
 var shapesText string
 
-// A Shape is one or more statements that an application sends one after the other, with
-// parameters that are drawn for each execution.
+// A Shape is one or more statements that an application sends one after the other.
+// Their parameters are drawn for each execution.
 type Shape struct {
 	Group, Name string
 
@@ -24,12 +24,12 @@ type Shape struct {
 	compare    comparison
 }
 
-// A comparison says what of a shape's answers must be the same at both servers.
+// A comparison says which parts of a shape's answers must be the same at both servers.
 type comparison int
 
 const (
-	compareAll     comparison = iota // rows, in order if the statement has ORDER BY, and the outcomes of changes
-	compareCounts                    // numbers of rows: which rows there are is not determined
+	compareAll     comparison = iota // rows, in order if the statement has ORDER BY, and results of changes
+	compareCounts                    // numbers of rows, because the choice of rows is not determined
 	compareNothing                   // answers depend on the time or the server
 )
 
@@ -40,23 +40,23 @@ type statement struct {
 	// repetitions is how often the parameters are drawn for one execution: once for each row of
 	// an INSERT.
 	repetitions int
-	// isQuery is set if the statement returns rows, isOrdered if in an order.
+	// isQuery is set if the statement returns rows; isOrdered if it orders them.
 	isQuery, isOrdered bool
-	// isControl is set for what clients never prepare, such as COMMIT.
+	// isControl is set for statements that clients never prepare, such as COMMIT.
 	isControl bool
 }
 
 // A slot is the value for a placeholder.
 type slot struct {
 	parameter  string
-	item       int // of a list
+	item       int // index of the value, if the parameter is a list
 	repetition int
 }
 
 // errSyntax is wrapped by all errors about the text of shapes.
 var errSyntax = errors.New("bench/shapes: not a shape")
 
-// parse parses shapes, for tables whose largest ones have so many rows.
+// parse parses shapes. rows is the number of rows of the largest tables.
 func parse(text string, rows int64) (all []*Shape, err error) {
 	p := parser{rows: rows, seen: make(map[string]bool)}
 	for i, line := range joinLines(text) {
@@ -73,8 +73,8 @@ func parse(text string, rows int64) (all []*Shape, err error) {
 	return p.all, nil
 }
 
-// joinLines returns the lines of a text. Lines that begin with a tab are appended to the one before
-// them, and empty lines take their places, so that line numbers stay right.
+// joinLines splits a text into lines. It appends lines that begin with a tab to the line before,
+// and leaves empty lines in their places, so that line numbers stay right.
 func joinLines(text string) []string {
 	lines := strings.Split(text, "\n")
 	last := 0
@@ -94,7 +94,7 @@ type parser struct {
 	rows  int64
 	group string
 	seen  map[string]bool
-	shape *Shape // not ended yet
+	shape *Shape // the shape that has begun and not ended
 	all   []*Shape
 }
 
@@ -222,16 +222,16 @@ func (s *Shape) repetitions() int {
 	return n
 }
 
-// Patterns of statements: comments before the first word, rows that are repeated, and the parts
-// in which a parameter may or may not be.
+// Patterns: comments before a statement's first word, a row to repeat, and the parts of a text
+// that contain parameters or never do.
 var (
 	commentPattern  = regexp.MustCompile(`^(?:/\*.*?\*/\s*)+`)
 	repeatedPattern = regexp.MustCompile(`\{(\d+) \* ([^{}]*)\}`)
 	partPattern     = regexp.MustCompile("'(?:[^'\\\\]|\\\\.|'')*'|`[^`]*`|/\\*.*?\\*/|:[a-z][a-z0-9]*|.")
 )
 
-// parseStatement parses a statement: `:name` is a parameter, {10 * (:a, :b)} ten rows with
-// parameters drawn for each.
+// parseStatement parses a statement. `:name` is a parameter; {10 * (:a, :b)} stands for
+// ten rows, each with its own values of a and b.
 func (s *Shape) parseStatement(text string) (st statement, err error) {
 	var b strings.Builder
 	st.repetitions = 1
@@ -282,7 +282,7 @@ func (s *Shape) expand(b *strings.Builder, st *statement, text string, repetitio
 	return nil
 }
 
-// classify finds out what kind of statement it is.
+// classify sets isQuery, isOrdered and isControl.
 func (st *statement) classify() {
 	text := strings.ToUpper(commentPattern.ReplaceAllString(st.text, ""))
 	first, _, _ := strings.Cut(text, " ")

@@ -28,8 +28,8 @@ func (t table) rows(c *Config) int {
 	return c.Warehouses * [...]int{warehouseTable: 1, districtTable: districts, customerTable: districts * c.Customers, stockTable: c.Items}[t]
 }
 
-// A rowCount is the number of rows that were found in a table, or the number of entries of an index
-// that leads to the rows or to parts of them.
+// A rowCount is the number of rows found in a table, or the number of entries of an index whose
+// entries lead to the rows or to parts of them.
 type rowCount struct {
 	table
 	name string

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A partition is one machine's view of a partition: its handles of the indexes of the warehouses
-// that live at one machine, and of the copy of the items there. The indexes contain
-// pointers to rows, except the history, which contains its rows.
+// A partition is one machine's view of a partition. It has the machine's handles of the indexes for
+// the warehouses stored at one machine, and for that machine's copy of the items. The indexes
+// contain pointers to rows, except the history, which contains its rows.
 type partition struct {
 	// hint is an address near which the partition's rows are allocated.
 	hint region.Addr

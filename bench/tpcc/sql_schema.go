@@ -44,9 +44,9 @@ var schema = []string{
 		PRIMARY KEY (s_w_id, s_i_id))`,
 }
 
-// A statement is an index into a client's prepared statements. Some SELECTs lock their rows (FOR
-// UPDATE): those of rows that the transaction changes afterwards, and, for servers with snapshots,
-// those of rows that another transaction may have added since the snapshot.
+// A statement is an index into a client's prepared statements. A SELECT locks its rows (FOR UPDATE)
+// if the transaction changes them afterwards. For servers with snapshots, it also does so if
+// another transaction may have added the rows since the snapshot.
 type statement int
 
 const (
