@@ -24,8 +24,8 @@ const (
 	// sockets, and a file being mapped.
 	peerDescriptors = 3
 	// workerDescriptors is the number of files that a worker needs for each machine of the instance:
-	// its log and its message queue or, for its own machine, the word for credits; and the log of the
-	// life before, until that is recovered.
+	// its log; its message queue or, for its own machine, the word for credits; and the log of its
+	// previous life, until that is recovered.
 	workerDescriptors = 3
 	// linkDescriptors is the number of sockets that a worker over TCP needs for each other machine: a
 	// connection of its own, and one that it has accepted.

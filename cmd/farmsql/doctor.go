@@ -73,7 +73,7 @@ func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 		SharedFolder: c.SharedFolder, RDMA: farmsql.RDMA{Device: c.RDMADevice, Port: c.RDMAPort}, MaxConnections: c.MaxConnections,
 	}
 	if c.Transport == farmsql.TransportTCP || c.Transport == farmsql.TransportVerbs {
-		cfg.PeerTLS = new(tls.Config) // as if there were certificates
+		cfg.PeerTLS = new(tls.Config) // as if certificates were given
 	}
 	err = errors.Join(
 		given("--machines", c.Machines, &cfg.Machines),
@@ -111,8 +111,9 @@ func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 	}, nil
 }
 
-// advertised returns where a machine of several hosts listens for the others. Without an address it is a port
-// of all addresses: to which of them a machine that joins listens it finds out when it connects.
+// advertised returns the address at which a machine of several hosts listens for the others.
+// Without --advertise, the address has a port but no host: a machine that joins learns its host
+// only when it connects.
 func advertised(c farmsql.Config) string {
 	if id := identityOf(c); id != nil && c.Advertise == "" {
 		return id.Advertise
@@ -120,7 +121,7 @@ func advertised(c farmsql.Config) string {
 	return cmp.Or(c.Advertise, ":"+join.DefaultPort)
 }
 
-// issuer returns the address of the machine that a machine asks to admit it, or "" if it need not ask.
+// issuer returns the address of the machine that this machine asks to admit it, or "" if it need not ask.
 func issuer(c farmsql.Config) (string, error) {
 	if c.Join == "" || identityOf(c) != nil {
 		return "", nil
@@ -132,7 +133,8 @@ func issuer(c farmsql.Config) (string, error) {
 	return token.Address, nil
 }
 
-// identityFolder returns where a machine keeps who it is, or "" if its flags say that.
+// identityFolder returns the folder in which a machine keeps its identity, or "" if
+// its flags state the identity.
 func identityFolder(c farmsql.Config) string {
 	if c.Cluster != farmsql.ClusterRaft && c.Join == "" && identityOf(c) == nil {
 		return ""

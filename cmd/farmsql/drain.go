@@ -53,7 +53,7 @@ func (c *drainCommand) Run(std cli.Streams) error {
 	return c.await(std)
 }
 
-// vote says what to do about the vote of a machine that keeps the configuration.
+// vote describes what becomes of the vote of a machine that keeps the configuration.
 func (c *drainCommand) vote(s *farmsql.Status) string {
 	is := func(f farmsql.FounderStatus) bool { return f.Machine == c.Machine }
 	if !slices.ContainsFunc(s.Founders, is) {
@@ -72,10 +72,10 @@ func (c *drainCommand) vote(s *farmsql.Status) string {
 	return text + fmt.Sprintf("when it is stopped for good, have another take its place with farmsql forget --machine %d", c.Machine)
 }
 
-// await prints how many replicas the machine has, whenever that changes, until it has none, and what
-// the moves wait for if nothing changes for a while.
+// await waits until the machine has no replicas. It prints the number of replicas whenever that
+// changes. If the number stays the same for a while, it prints what the moves wait for.
 func (c *drainCommand) await(std cli.Streams) error {
-	changed, told := time.Now(), ""
+	changed, printed := time.Now(), ""
 	for last := -1; ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
@@ -98,10 +98,10 @@ func (c *drainCommand) await(std cli.Streams) error {
 			return errors.New(now.Machines[at].Obstacle)
 		case left != last:
 			fmt.Fprintf(std.Out, "machine %d has %s\n", c.Machine, plural(left, "replica", "replicas"))
-			changed, told = time.Now(), ""
-		case movesAwait(now.Status) != told && time.Since(changed) > movesQuiet:
-			told = movesAwait(now.Status)
-			fmt.Fprintf(std.Out, "waiting for %s\n", told)
+			changed, printed = time.Now(), ""
+		case movesAwait(now.Status) != printed && time.Since(changed) > movesQuiet:
+			printed = movesAwait(now.Status)
+			fmt.Fprintf(std.Out, "waiting for %s\n", printed)
 		}
 		last = left
 	}

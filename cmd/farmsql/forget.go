@@ -61,7 +61,7 @@ func (c *forgetCommand) Run(std cli.Streams) error {
 	return nil
 }
 
-// askNewest returns the answer of the machine with the newest view, of those that have the folder.
+// askNewest asks all machines with a folder in data, and returns the answer with the newest view.
 func askNewest(data string) (statusAnswer, error) {
 	s := statusCommand{Data: data}
 	answers := s.ask()

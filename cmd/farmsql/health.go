@@ -26,7 +26,7 @@ const healthPatience = 10 * time.Second
 // A health answers whether the process lives, and whether it serves clients of MySQL, for load
 // balancers and supervisors.
 type health struct {
-	operator atomic.Pointer[farmsql.Operator] // of the machine's latest life; nil before the first
+	operator atomic.Pointer[farmsql.Operator] // operator of the machine's latest life; nil before the first
 	open     atomic.Bool                      // the database is open, and its clients are served
 	stopping atomic.Bool                      // the process has been asked to stop
 	server   http.Server

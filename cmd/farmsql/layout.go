@@ -15,16 +15,16 @@ import (
 // take.
 type layout struct {
 	machines  int   // of this process
-	peers     int   // machines of the instance, as far as known, including those of this process
+	peers     int   // number of known machines of the instance, including those of this process
 	workers   int   // of each machine
 	logBytes  int64 // size of each log
 	isCluster bool
-	isTCP     bool // its machines are on several hosts, and connected over TCP
-	isVerbs   bool // they use RDMA cards
+	isTCP     bool // the machines are on several hosts, and connected over TCP
+	isVerbs   bool // the machines use RDMA cards
 }
 
-// layoutOf returns the layout of an instance that exists or, if there is none, of the one that c
-// would begin.
+// layoutOf returns the layout of the instance that c opens. If there is no instance yet, it
+// returns the layout of the one that c would create.
 func layoutOf(c farmsql.Config) layout {
 	s := storedLayout(c)
 	isRaft := c.Cluster == farmsql.ClusterRaft || c.Join != "" || identityOf(c) != nil

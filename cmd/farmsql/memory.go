@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql"
 )
 
-// limitMemory sets the limit of the Go heap (GOMEMLIMIT), unless the environment sets it, to four
-// fifths of the computer's memory, minus that of regions and logs. Their memory grows, so the limit
-// is set again every memoryInterval. At the same time an idle process gives free memory back to the
-// system. stop ends both.
+// limitMemory sets the limit of the Go heap (GOMEMLIMIT), unless the environment sets it. The limit
+// is four fifths of the computer's memory, minus the memory of regions and logs. That memory grows,
+// so limitMemory sets the limit again every memoryInterval. At the same interval it gives an idle
+// process's free memory back to the system. stop ends both.
 func limitMemory(log *slog.Logger) (stop func()) {
 	computer := farmsql.ComputerMemory()
 	limit := func() {

@@ -34,10 +34,10 @@ fails. Exits 1 if the replica cannot be moved: the other machine must have room,
 domain without another replica of the region.`
 }
 
-// Run makes the cluster move the replica, and waits until it has moved. While other moves come first, it
-// says so and goes on asking.
+// Run makes the cluster move the replica, and waits until it has moved. While other moves come
+// first, it prints that and repeats the order.
 func (c *moveCommand) Run(std cli.Streams) error {
-	told := ""
+	printed := ""
 	for {
 		err := c.order()
 		var waits waitingError
@@ -47,10 +47,10 @@ func (c *moveCommand) Run(std cli.Streams) error {
 		case !errors.As(err, &waits):
 			return err
 		}
-		// A batch of moves, or of replicas that are filled, takes as long as it takes.
-		if text := strings.TrimSuffix(err.Error(), ": "+context.DeadlineExceeded.Error()); text != told {
+		// Other moves, or replicas being filled, may take any time.
+		if text := strings.TrimSuffix(err.Error(), ": "+context.DeadlineExceeded.Error()); text != printed {
 			fmt.Fprintf(std.Out, "waiting: %s\n", text)
-			told = text
+			printed = text
 		}
 		time.Sleep(orderPoll)
 	}
@@ -74,8 +74,8 @@ func (c *moveCommand) order() error {
 	return nil
 }
 
-// await waits until the move is over, and prints what has become of it; with NoWait it looks once. It
-// says what the move waits for if that lasts.
+// await waits until the move is over, and prints the result. With NoWait it only prints the present
+// state. It prints once that the target is being filled, if that takes a while.
 func (c *moveCommand) await(std cli.Streams) error {
 	isTold := false
 	for begun := time.Now(); ; time.Sleep(movesPoll) {
@@ -103,9 +103,10 @@ func (c *moveCommand) await(std cli.Streams) error {
 	}
 }
 
-// isOver reports whether the replica has moved, so that machine From has nothing of the region that is
-// needed. It fails if the move has ended in another way. Pins say nothing about that: the target keeps
-// its replica, pinned, if another machine fails while it is filled, since the region needs it then.
+// isOver reports whether the replica has moved: machine From has no part of the region that is
+// still needed. It fails if the move has ended in another way. A pinned replica at the target does
+// not mean that the move succeeded. If another machine fails while the target is filled, the region
+// needs the target's replica, and keeps it pinned.
 func (c *moveCommand) isOver(s farmsql.Status) (bool, error) {
 	at := slices.IndexFunc(s.Regions, func(r farmsql.RegionStatus) bool { return r.Region == c.Region })
 	if at < 0 {

@@ -9,24 +9,25 @@ import (
 	"github.com/farmsql/farmsql/internal/protocol"
 )
 
-// This file has what drain, move and resize share: whether the instance knows how, and what it waits for.
+// This file has the common parts of drain, move and resize: does the instance support moves, and what do they wait for?
 
 // movesPoll is the time between two looks at the progress.
 const movesPoll = 200 * time.Millisecond
 
-// movesQuiet is how long nothing has to change until await says what the moves wait for. Tests make it
-// short.
+// movesQuiet is how long nothing must change before await prints what the moves wait for. Tests make it short.
 var movesQuiet = 5 * time.Second
 
-// checkMoves returns an error if the instance, of which a process has answered s, cannot move replicas;
-// consequence says what that prevents if its machines are in one process.
+// checkMoves returns an error if the instance cannot move replicas. s is the status that one of its
+// processes has returned. consequence completes the error of an instance whose machines are in one
+// process.
 func checkMoves(s farmsql.Status, consequence string) error {
 	return checkSpeaks(s, protocol.Moves, "regions to move", consequence)
 }
 
-// checkSpeaks returns an error if the instance is a single process, or does not speak the version of the protocol
-// that something needs. s is the status that one of its processes has returned. Members of an earlier program are named here,
-// since the process that is asked may be one, which does not know the request.
+// checkSpeaks returns an error if the instance is a single process, or does not speak the version
+// of the protocol that an operation needs. s is the status that one of its processes has returned.
+// checkSpeaks names the members with an earlier program. The operation itself could not: it may ask
+// such a member, whose program does not know the request.
 func checkSpeaks(s farmsql.Status, needed protocol.Version, what, consequence string) error {
 	switch {
 	case s.Source == farmsql.StatusOfProcess:
@@ -58,7 +59,8 @@ func numbered(what string, numbers []int) string {
 	return what + " " + strings.Trim(fmt.Sprint(numbers), "[]")
 }
 
-// cmOf returns the number of the configuration manager, that of the machine itself if it is not known.
+// cmOf returns the number of the configuration manager. If that is not known, it returns the number
+// of the machine that answered.
 func cmOf(s farmsql.Status) int {
 	for _, m := range s.Machines {
 		if m.IsCM {
@@ -68,7 +70,8 @@ func cmOf(s farmsql.Status) int {
 	return s.Machine
 }
 
-// movesAwait says what moves, and regions that get or lose replicas, wait for. Not all that keeps the CM is known to others.
+// movesAwait returns what moves, or regions that get or lose replicas, wait for. Only the CM knows
+// everything that delays them.
 func movesAwait(s farmsql.Status) string {
 	if s.MovesAwait != "" {
 		return s.MovesAwait

@@ -14,7 +14,7 @@ import (
 // --unavailable-after overrides it.
 const openPatience = 3 * time.Second
 
-// An opening records what a database that is being opened waits for.
+// An opening records what the opening of a database waits for.
 type opening struct {
 	operator atomic.Pointer[farmsql.Operator]
 }
@@ -22,12 +22,12 @@ type opening struct {
 // forClients is the text for clients that have not logged in.
 const forClients = "this machine is starting, and serves nobody yet: its log and farmsql status say what it waits for"
 
-// text returns what the database waits for, in words for the log.
+// text returns what the opening waits for, in words for the log.
 func (o *opening) text() string {
 	what := "opens its data folder"
 	if x := o.operator.Load(); x != nil {
-		if said := x.Status().Starting; said != "" {
-			what = said
+		if starting := x.Status().Starting; starting != "" {
+			what = starting
 		}
 	}
 	return "it " + what

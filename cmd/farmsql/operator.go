@@ -22,8 +22,8 @@ const (
 	// operatorPatience is how long a request is retried while the configuration is
 	// changing.
 	operatorPatience = 15 * time.Second
-	// movePatience is that of a request to move a region. It is repeated by who has made it, and is to say
-	// meanwhile what it waits for.
+	// movePatience is operatorPatience for a request to move a region. It is shorter because the client
+	// repeats the request, and reports in between what it waits for.
 	movePatience = 5 * time.Second
 	// requestPatience is how long a client of the socket may take to send its request.
 	requestPatience = 2 * time.Second
@@ -67,14 +67,14 @@ type forgetRequest struct {
 type operatorReply struct {
 	Done  bool   `json:"done"`
 	Error string `json:"error,omitempty"` // the reason if it failed
-	// Waits: only the time for the request was too short. Earlier programs leave it out.
+	// Waits is set if the request failed only because its time was too short. Earlier programs leave it out.
 	Waits bool `json:"waits,omitempty"`
 }
 
-// unknownRequest is the reason of a request that the process does not know. Earlier programs give the same.
+// unknownRequest is the error for a request that the process does not know. Earlier programs use the same text.
 const unknownRequest = "the request asks for nothing that this version knows"
 
-// A waitingError is the reason why a request has not been granted yet.
+// A waitingError says why a request has not been granted yet.
 type waitingError string
 
 func (e waitingError) Error() string { return string(e) }
@@ -138,8 +138,8 @@ func obey(c net.Conn, o operator) error {
 	return errors.New(unknownRequest)
 }
 
-// askOperator sends a request to the process that has locked a folder. It fails with a waitingError if the
-// request may be granted when it is made again.
+// askOperator sends a request to the process that has locked a folder. It fails with a waitingError
+// if the same request may be granted later.
 func askOperator(folder string, r operatorRequest) error {
 	var reply operatorReply
 	if err := askSocket(folder, operatorSocket, operatorPatience+2*statusPatience, r, &reply); err != nil {

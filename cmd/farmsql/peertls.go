@@ -14,7 +14,7 @@ import (
 
 // peerTLS returns the TLS configuration of connections between machines, made from these files;
 // nil if no file is given. It refuses a certificate that the other machines would refuse, because
-// they could say so only in their logs.
+// they would report that only in their own logs.
 func peerTLS(ca, cert, key, advertise string) (*tls.Config, error) {
 	if ca == "" && cert == "" && key == "" {
 		return nil, nil
@@ -57,7 +57,7 @@ func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, adve
 	}
 	host, _, err := net.SplitHostPort(advertise)
 	if err != nil {
-		return nil // Config.Validate says what is wrong with it
+		return nil // no error here: Config.Validate reports what is wrong
 	}
 	host, _, _ = strings.Cut(host, "%") // certificates know no zones
 	for _, use := range []struct {
@@ -72,7 +72,7 @@ func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, adve
 	return nil
 }
 
-// mendOf says what to do about a certificate that is out of its time; nothing about others.
+// mendOf returns advice for a certificate that is expired or not valid yet; nothing for other errors.
 func mendOf(err error) string {
 	var invalid x509.CertificateInvalidError
 	if !errors.As(err, &invalid) || invalid.Reason != x509.Expired {

@@ -87,7 +87,7 @@ func (c *refoundCommand) Run(std cli.Streams) error {
 	return nil
 }
 
-// undo takes back what Run has done.
+// undo undoes an earlier refound.
 func (c *refoundCommand) undo(out io.Writer) error {
 	if c.Newest != nil || len(c.Lost) > 0 || c.Older {
 		return cli.UsageError("--undo takes back what was done with other flags: give it with --data and --saves only")
@@ -99,7 +99,7 @@ func (c *refoundCommand) undo(out io.Writer) error {
 	return nil
 }
 
-// explain shows what is about to be done, and what is lost by it.
+// explain describes what refound will do, and what is lost by it.
 func (c *refoundCommand) explain(out io.Writer, r *farmsql.Refounding) {
 	fmt.Fprintf(out, "machine %d has revision %d of the configuration: number %d, of machines %s\n", r.Machine, r.Revision, r.Configuration, list(r.Members))
 	if r.Newer != "" {
@@ -118,8 +118,8 @@ func (c *refoundCommand) explain(out io.Writer, r *farmsql.Refounding) {
 	fmt.Fprintf(out, "  ALL LATER CHANGES OF THE CONFIGURATION ARE LOST. If there was one after revision %d, data that was acknowledged may be lost, too, without any further warning.\n", r.Revision)
 }
 
-// confirmed asks the user to confirm, and reports whether the user has. The user has to answer for what no program can
-// find out from here: that the others are not only out of reach.
+// confirmed asks the user to confirm, and reports whether the user has. The user answers for what a
+// program cannot find out here: that the other machines are really gone, and not only out of reach.
 func (c *refoundCommand) confirmed(std cli.Streams, r *farmsql.Refounding) bool {
 	want := fmt.Sprintf("refound machine %d", r.Machine)
 	if len(r.Others) > 0 {

@@ -60,7 +60,7 @@ func (c *resizeCommand) Run(std cli.Streams) error {
 
 func (c *resizeCommand) replicas() string { return plural(c.Replicas, "replica", "replicas") }
 
-// confirmed asks the user to confirm that there is one replica, and reports whether the user has.
+// confirmed asks the user to confirm that one replica is enough, and reports whether the user has.
 func (c *resizeCommand) confirmed(std cli.Streams) bool {
 	const want = "resize to 1 replica"
 	fmt.Fprintf(std.Out, "With one replica each machine that stops makes its regions unavailable, and what is in its memory only is lost with it.\nTo go on, type %q; anything else changes nothing: ", want)
@@ -71,15 +71,16 @@ func (c *resizeCommand) confirmed(std cli.Streams) bool {
 	return strings.TrimSpace(line) == want
 }
 
-// obstaclePatience is how long somebody else must have something to remove until await fails: for so long a machine may be
-// away that is restarted. Tests make it short.
+// obstaclePatience is how long an obstacle may last that only somebody else can remove. Then await
+// fails. A machine that is being restarted may be away for this long. Tests make it short.
 var obstaclePatience = 20 * time.Second
 
-// await prints how many regions have the number of replicas, whenever that changes, until all have it, and what the
-// others wait for if nothing changes for a while. If what is in the way then does not go away by itself, it fails. Then it
-// waits for the machines that are to keep the configuration.
+// await waits until all regions have the new number of replicas, and then for the machines that are
+// to keep the configuration. It prints the number of regions that are done whenever that changes.
+// If it stays the same for a while, await prints what the other regions wait for. It fails if an
+// obstacle remains.
 func (c *resizeCommand) await(std cli.Streams) error {
-	changed, told := time.Now(), ""
+	changed, printed := time.Now(), ""
 	for last := -1; ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
@@ -98,7 +99,7 @@ func (c *resizeCommand) await(std cli.Streams) error {
 		}
 		if left != last {
 			fmt.Fprintf(std.Out, "%d of %s %s\n", total-left, plural(total, "region has", "regions have"), c.replicas())
-			last, changed, told = left, time.Now(), ""
+			last, changed, printed = left, time.Now(), ""
 			continue
 		}
 		obstacle := obstacleTo(now.Status)
@@ -109,14 +110,15 @@ func (c *resizeCommand) await(std cli.Streams) error {
 		if obstacle != "" {
 			what = "waiting: " + obstacle
 		}
-		if what != told && time.Since(changed) > movesQuiet {
+		if what != printed && time.Since(changed) > movesQuiet {
 			fmt.Fprintln(std.Out, what)
-			told = what
+			printed = what
 		}
 	}
 }
 
-// regionsToResize returns how many regions do not have the number of replicas that they are to have, all complete.
+// regionsToResize returns the number of regions that do not have all of their replicas yet, or have
+// replicas that are not complete.
 func regionsToResize(s farmsql.Status) int {
 	if s.Resize == nil {
 		return len(s.Short)
@@ -124,7 +126,7 @@ func regionsToResize(s farmsql.Status) int {
 	return s.Resize.Regions
 }
 
-// obstacleTo returns why regions do not get the replicas that they are to have; "" if they may get them.
+// obstacleTo returns why regions cannot get their replicas; "" if nothing prevents it.
 func obstacleTo(s farmsql.Status) string {
 	isUnavailable := func(r farmsql.RegionStatus) bool { return r.Primary < 0 }
 	switch {
@@ -140,17 +142,18 @@ func obstacleTo(s farmsql.Status) string {
 		plural(len(s.Short), "region has", "regions have"), s.Replicas)
 }
 
-// isOnlyFilling reports whether every region has all of its replicas, and some are only not complete yet.
+// isOnlyFilling reports whether every region has all of its replicas, so that only filling them is left.
 func isOnlyFilling(s farmsql.Status) bool {
 	return !slices.ContainsFunc(s.Regions, func(r farmsql.RegionStatus) bool { return r.Primary < 0 || 1+len(r.Backups) < s.Replicas })
 }
 
-// foundersPatience is how long the number of machines that keep the configuration may stay the same while others are to
-// become ones: that takes some seconds for each. Tests make it short.
+// foundersPatience is how long the number of machines that keep the configuration may stay the
+// same, while it is to grow. Each further machine takes some seconds. Tests make it short.
 var foundersPatience = 30 * time.Second
 
-// awaitFounders waits until as many machines keep the configuration as the replicas ask for: before that, data that would
-// survive the loss of a machine may be of no use to anybody. If there are too few machines, it says so.
+// awaitFounders waits until enough machines keep the configuration for this number of replicas.
+// Until then, the loss of a machine may stop the cluster even if no data are lost. If there are too
+// few machines, awaitFounders prints that.
 func (c *resizeCommand) awaitFounders(std cli.Streams) error {
 	changed, last := time.Now(), -1
 	for ; ; time.Sleep(movesPoll) {
@@ -160,7 +163,7 @@ func (c *resizeCommand) awaitFounders(std cli.Streams) error {
 		}
 		n, wanted := len(now.Founders), now.FoundersWanted
 		switch {
-		case n == 0 && last < 0 || wanted <= n && n > 0: // it is kept elsewhere, or all is done
+		case n == 0 && last < 0 || wanted <= n && n > 0: // the configuration is kept elsewhere, or enough machines keep it
 			if last > 0 {
 				fmt.Fprintf(std.Out, "%d machines keep the configuration\n", n)
 			}

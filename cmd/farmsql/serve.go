@@ -164,7 +164,7 @@ func (s *serveCommand) Run(std cli.Streams) error {
 		cfg.Logger.Info("asked to stop by a client")
 		stop()
 	}
-	var last error // the reason for which the life before ended
+	var last error // the reason for which the previous life ended
 	for isFirst := true; ; isFirst = false {
 		ended, err := s.live(ctx, cfg, l, std.Out)
 		if !isFirst && isPassing(err) { // the machine has been open before: it tries again until it can open

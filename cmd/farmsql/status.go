@@ -116,15 +116,15 @@ func (c *statusCommand) stored(std cli.Streams) error {
 
 // nobody returns the error for a command to which no process has answered.
 func (c *statusCommand) nobody(answers []statusAnswer) error {
-	var said []string
+	var failures []string
 	for _, a := range answers {
-		said = append(said, fmt.Sprintf("; %s: %v", a.folder, a.err))
+		failures = append(failures, fmt.Sprintf("; %s: %v", a.folder, a.err))
 	}
 	who := "no process"
 	if c.MachineID != nil {
 		who = fmt.Sprintf("no machine %d", *c.MachineID)
 	}
-	return fmt.Errorf("%s answers in %s (farmsql serve starts one, and with --cluster what is stored is shown)%s", who, c.Data, strings.Join(said, ""))
+	return fmt.Errorf("%s answers in %s (farmsql serve starts one, and with --cluster what is stored is shown)%s", who, c.Data, strings.Join(failures, ""))
 }
 
 // A statusAnswer is the answer of the process that has locked a folder, or its error.
@@ -242,7 +242,7 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	}
 }
 
-// knownTo says whose knowledge it is that regions lack replicas: only the CM is told at once that they are filled.
+// knownTo says whose view it is that regions lack replicas: only the CM learns at once that replicas are filled.
 func knownTo(s farmsql.Status) string {
 	if cm := cmOf(s); cm != s.Machine && isOnlyFilling(s) {
 		return fmt.Sprintf(", as far as machine %d knows; machine %d, the configuration manager, knows more", s.Machine, cm)

@@ -8,7 +8,8 @@ const (
 	OK      Result = "ok"
 	Warning Result = "warning" // farmsql runs, but slower, or with less safety, than it could
 	Problem Result = "problem" // farmsql does not start, or must not be relied on
-	// NotExamined means that nothing is known: the system does not say, or only to root.
+	// NotExamined means that the state is not known: the system does not tell it, or
+	// tells it only to root.
 	NotExamined Result = "not examined"
 )
 

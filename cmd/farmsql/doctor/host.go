@@ -17,14 +17,14 @@ import (
 
 // A Host is a computer, as a process of farmsql sees it.
 type Host struct {
-	host.Root // of /proc and /sys
+	host.Root // where /proc and /sys are
 
 	// Processors returns how many processors the process may use.
 	Processors func() int
 	// Limit returns a resource's limit (RLIMIT_...).
 	Limit func(resource int) (uint64, error)
-	// HasThread says that this build keeps leases with a thread written in C. MayRealtime tries
-	// whether the thread may get its priority; Pin tries whether so many bytes may be pinned.
+	// HasThread is set if this build keeps leases with a thread written in C. MayRealtime tries
+	// to give the thread its priority. Pin tries to pin this number of bytes.
 	HasThread   bool
 	MayRealtime func() bool
 	Pin         func(bytes int) error
@@ -34,21 +34,22 @@ type Host struct {
 	Place func(folder string) (string, error)
 	// Fullness returns how full the file system of a folder is.
 	Fullness func(folder string) (nvram.Fullness, error)
-	// Try makes a file in a folder, and tries to do with it what memory needs.
+	// Try makes a file in a folder, and tries on it the operations that memory needs.
 	Try func(folder string) (Trial, error)
-	// Listen listens on an address, and stops again; ListenPacket does for datagrams.
+	// Listen listens on an address for a moment; ListenPacket does the same for datagrams.
 	Listen, ListenPacket func(address string) error
-	// Reach connects to an address, and hangs up; ReachPacket sends a datagram there, and returns an error if it is refused.
+	// Reach connects to an address and disconnects. ReachPacket sends a datagram to it, and returns an
+	// error if the datagram is refused.
 	Reach, ReachPacket func(address string) error
-	// CheckHost returns an error if an address names a host that others do not reach there.
+	// CheckHost returns an error if other hosts cannot reach the host that an address names.
 	CheckHost func(address string) error
-	// IsSynchronised reports whether the kernel's time of day is kept right.
+	// IsSynchronised reports whether the kernel's time of day is kept correct.
 	IsSynchronised func() (bool, error)
 }
 
-// A Trial says what a file system can do. Each error is nil if the file system can do that.
+// A Trial says what a file system can do. Each error is nil if the operation worked.
 type Trial struct {
-	Reserve error // storage, before it is used (fallocate)
+	Reserve error // reserve storage before it is used (fallocate)
 	Punch   error // give storage back, from the middle of a file
 }
 
@@ -129,7 +130,7 @@ func listenPacket(address string) error {
 }
 
 func isSynchronised() (bool, error) {
-	var nothing unix.Timex // to be changed
+	var nothing unix.Timex // receives the state; sets nothing
 	state, err := unix.Adjtimex(&nothing)
 	return state != unix.TIME_ERROR && nothing.Status&unix.STA_UNSYNC == 0, err
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// checkIssuer tries to reach the machine that admits others, as a machine that joins does. Only a datagram that is
-// refused tells something: the other machine answers none of a stranger.
+// checkIssuer tries to reach the machine that admits others, as a machine that joins does. Of the
+// datagram it learns only whether it is refused: the other machine does not answer datagrams of
+// strangers.
 func checkIssuer(h Host, p Plan) Finding {
 	const fails = "the machine cannot join"
 	var unknown *net.DNSError
@@ -28,8 +29,8 @@ func checkIssuer(h Host, p Plan) Finding {
 	return good(p.Issuer + " answers over TCP, and refuses no datagrams; where a firewall drops them, serve logs that none arrives")
 }
 
-// reachMax is how long the first machine may take to answer, and refuseMax to refuse a datagram: as long as a round
-// trip to the other side of the world.
+// reachMax is how long the other machine may take to accept a connection. refuseMax is how long it
+// may take to refuse a datagram: a round trip to the other side of the world.
 const (
 	reachMax  = 3 * time.Second
 	refuseMax = 300 * time.Millisecond
@@ -43,7 +44,7 @@ func reach(address string) error {
 	return c.Close()
 }
 
-// reachPacket sends a datagram, which no machine takes for one of its cluster, and waits until it would have been refused.
+// reachPacket sends a datagram that no machine accepts as one of its cluster. It waits as long as a refusal may take.
 func reachPacket(address string) error {
 	c, err := net.DialTimeout("udp", address, reachMax)
 	if err != nil {

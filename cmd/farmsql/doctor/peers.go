@@ -35,8 +35,7 @@ func checkPeers(h Host, p Plan) Finding {
 	return problem(fmt.Sprintf("%s: %v", p.Advertise, err), fails, "choose another --advertise")
 }
 
-// checkIdentity checks whether the folder that says who the machine is, and whom it voted for, outlives
-// the power.
+// checkIdentity checks whether the folder with the machine's identity, and its votes, survives a power failure.
 func checkIdentity(h Host, p Plan) Finding {
 	if p.Identity == "" {
 		return good("flags say who the machine is, and others keep the configuration")
@@ -56,7 +55,7 @@ func checkIdentity(h Host, p Plan) Finding {
 	return good(found)
 }
 
-// checkTimeOfDay looks whether something keeps the clock of the host right.
+// checkTimeOfDay checks whether a program keeps the host's time of day correct.
 func checkTimeOfDay(h Host, _ Plan) Finding {
 	is, err := h.IsSynchronised()
 	switch {

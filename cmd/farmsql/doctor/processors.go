@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// checkProcessors compares the processors with the quota of the control group, which stops all
-// threads of a process that has used it up until the next period (100 ms) begins.
+// checkProcessors compares the number of processors with the quota of the control group. If a
+// process has used up the quota, the kernel stops all its threads until the next period (100 ms)
+// begins.
 func checkProcessors(h Host, p Plan) Finding {
 	n, quota := h.Processors(), h.ProcessorQuota()
 	found := fmt.Sprintf("%d, %d workers a machine", n, p.Workers)

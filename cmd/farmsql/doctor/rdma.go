@@ -13,7 +13,8 @@ import (
 
 const devicesFolder = "/sys/class/infiniband"
 
-// checkRDMA lists the network cards for RDMA, and the limit of the memory that they may pin. They are a problem only if the machine is to use them.
+// checkRDMA lists the RDMA cards, and the limit of the memory that they may pin. It reports a
+// problem only if the machine is to use a card.
 func checkRDMA(h Host, p Plan) Finding {
 	ports, _ := filepath.Glob(h.Path(devicesFolder + "/*/ports/*")) // the pattern is good
 	var all []string

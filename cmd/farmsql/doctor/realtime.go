@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/cluster/lease"
 )
 
-// checkRealtime tries whether the lease thread may have its priority, and finds out why not.
+// checkRealtime tries to give the lease thread its priority, and finds the reason if that fails.
 func checkRealtime(h Host, p Plan) Finding {
 	if !h.HasThread {
 		return warning("this build has no lease thread", leaseCosts(lease.LengthCalls), "build farmsql with cgo (CGO_ENABLED=1 and a C compiler)")
@@ -37,8 +37,8 @@ func checkRealtime(h Host, p Plan) Finding {
 	return warning(fmt.Sprintf("no thread gets priority %d (%s)", lease.RealtimePriority, rights), normalPriorityCosts(p), mend)
 }
 
-// normalPriorityCosts says what it costs that the lease thread has no real-time priority. Leases between hosts are
-// no longer without it.
+// normalPriorityCosts describes the consequences if the lease thread has no real-time priority.
+// Leases between hosts have the same length with and without it.
 func normalPriorityCosts(p Plan) string {
 	if p.IsTCP {
 		return "the lease thread waits for a processor as others do: busy machines may be evicted though they are well"
@@ -46,7 +46,7 @@ func normalPriorityCosts(p Plan) string {
 	return leaseCosts(lease.LengthThreadNormal)
 }
 
-// leaseCosts says what leases of this length cost.
+// leaseCosts describes the consequences of leases of this length.
 func leaseCosts(length time.Duration) string {
 	return fmt.Sprintf("leases last %v, not %v: machines that hang are noticed that much later, and busy ones may be evicted though they are well", length, lease.LengthThread)
 }

@@ -9,22 +9,22 @@ import (
 // A check examines one thing.
 type check struct {
 	name string
-	by   users // of what it examines
+	by   users // the machines that use what the check examines; all if not set
 	run  func(Host, Plan) Finding
 }
 
-// users are the machines that use what a check examines.
+// users is a group of machines that use what a check examines.
 type users int
 
 const (
 	all      users = iota
 	clusters       // machines that are processes
-	sharing        // those that share the memory of one host
-	hosts          // those of several hosts
-	joiners        // those of them that are to join
+	sharing        // machines that share the memory of one host
+	hosts          // machines on several hosts
+	joiners        // machines on several hosts that are to join
 )
 
-// include reports whether the machines of a plan are among them.
+// include reports whether the plan's machines belong to the group.
 func (u users) include(p Plan) bool {
 	switch u {
 	case clusters:
@@ -69,7 +69,7 @@ var checks = []check{
 	{name: "time of day", by: hosts, run: checkTimeOfDay},
 }
 
-// A Report is what all checks have found.
+// A Report has the findings of all checks.
 type Report []Finding
 
 // Examine runs all checks that concern the plan.
@@ -85,7 +85,7 @@ func Examine(h Host, p Plan) (r Report) {
 	return r
 }
 
-// Count returns how many checks have ended with a result.
+// Count returns the number of findings with a result.
 func (r Report) Count(of Result) (n int) {
 	for _, f := range r {
 		if f.Result == of {
@@ -95,8 +95,7 @@ func (r Report) Count(of Result) (n int) {
 	return n
 }
 
-// Print prints the report for people: a line for each finding, and two more where something is to be
-// changed.
+// Print prints the report for people: a line for each finding, and two more lines if something is to be changed.
 func (r Report) Print(w io.Writer) {
 	const layout = "%-13s %-14s %s\n"
 	for _, f := range r {

@@ -47,8 +47,8 @@ func checkDatagrams(h Host, p Plan) Finding {
 		"sysctl -w net.unix.max_dgram_qlen=512")
 }
 
-// checkDumpable looks whether the machines of a cluster may map each other's message queues, which
-// they open as /proc/PID/fd/N.
+// checkDumpable checks whether the machines of a cluster may map each other's message queues,
+// which they open as /proc/PID/fd/N.
 func checkDumpable(h Host, _ Plan) Finding {
 	is, err := h.IsDumpable()
 	switch {
