@@ -9,8 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server has no AES_ENCRYPT and AES_DECRYPT. They are AES-128 in ECB mode with PKCS #7 padding,
-// as block_encryption_mode says.
+// go-mysql-server has no AES_ENCRYPT and AES_DECRYPT. Here they use the default of
+// block_encryption_mode: AES-128 in ECB mode with PKCS #7 padding.
 
 func init() {
 	asScalar(

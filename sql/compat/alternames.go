@@ -7,13 +7,13 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// The parts of an ALTER TABLE name columns as they are after it: CHANGE x y INT, ADD INDEX (y).
-// go-mysql-server plans each part for the columns of before, and the parts after a RENAME of the table
-// do not find it.
+// In MySQL the parts of an ALTER TABLE use the columns' new names: CHANGE x y INT, ADD INDEX (y).
+// go-mysql-server plans each part for the columns as they were before the statement. Parts after a
+// RENAME of the table do not find the table.
 
-// RenameLast moves the parts of an ALTER TABLE that rename columns behind the others, and gives the
-// columns in those the names of before, if one of them uses a new name. A part that renames the table
-// comes last.
+// RenameLast reorders the parts of an ALTER TABLE. If an index of one part uses a column's new
+// name, RenameLast moves the parts that rename columns behind the others, and puts the old names
+// into the indexes. A part that renames the table always comes last.
 func RenameLast(stmt sqlparser.Statement) {
 	a, ok := stmt.(*sqlparser.AlterTable)
 	if !ok {
@@ -31,8 +31,9 @@ func RenameLast(stmt sqlparser.Statement) {
 	a.Statements = append(others, renames...)
 }
 
-// freeFirst moves the parts of an ALTER TABLE that take names from columns before those that give these
-// names to other columns. If columns swap their names, no order does, and the parts stay as they are.
+// freeFirst moves a part of an ALTER TABLE that takes a name from a column before the part that
+// gives this name to another column. If columns swap their names, no order is right, and the parts
+// keep theirs.
 func freeFirst(parts []*sqlparser.DDL) {
 	ordered := slices.Clone(parts)
 	moves := 0
@@ -52,11 +53,12 @@ func freeFirst(parts []*sqlparser.DDL) {
 	copy(parts, ordered)
 }
 
-// splitChanges makes each CHANGE with a new name a MODIFY and a RENAME COLUMN: go-mysql-server plans the
-// parts after a CHANGE as if the column kept its name, takes the name back if they rewrite the table, and leaves the
-// old name in CHECKs and generated columns.
-// The renames come last, because a rewrite after one loses the new names in generated columns; but a part
-// that adds a column with a name of before needs the renames before it.
+// splitChanges replaces each CHANGE with a new name by a MODIFY and a RENAME COLUMN.
+// go-mysql-server plans the parts after a CHANGE as if the column kept its name. If these parts
+// rewrite the table, they restore the old name. CHECKs and generated columns keep the old name,
+// too. The renames come last, because a rewrite after a rename loses the new names in generated
+// columns. But if a part adds a column with the old name of a renamed one, the renames stay in
+// place.
 func splitChanges(parts []*sqlparser.DDL) []*sqlparser.DDL {
 	olds, _, renames := splitRenames(parts)
 	if addsOne(parts, renames) {
@@ -78,7 +80,7 @@ func splitChanges(parts []*sqlparser.DDL) []*sqlparser.DDL {
 	return append(others, last...)
 }
 
-// addsOne reports whether a part adds a column with a name of before of one that is renamed.
+// addsOne reports whether a part adds a column with the old name of a column that is renamed.
 func addsOne(parts, renames []*sqlparser.DDL) bool {
 	return slices.ContainsFunc(renames, func(r *sqlparser.DDL) bool {
 		return slices.ContainsFunc(parts, func(p *sqlparser.DDL) bool {
@@ -97,7 +99,7 @@ func splitInPlace(parts []*sqlparser.DDL) (split []*sqlparser.DDL) {
 			split = append(split, p)
 			continue
 		}
-		renamed := *p // with the privileges that p needs
+		renamed := *p // the copy keeps the privileges that p requires
 		renamed.ColumnAction, renamed.ToColumn, renamed.TableSpec, renamed.ColumnOrder = sqlparser.RenameStr, name, nil, nil
 		p.TableSpec.Columns[0].Name = p.Column
 		split = append(split, p, &renamed)
@@ -122,8 +124,8 @@ func tableRename(p *sqlparser.DDL) int {
 	return 0
 }
 
-// splitRenames returns the parts of an ALTER TABLE that rename columns, the others, and the old names
-// of the new ones, in lower case.
+// splitRenames divides the parts of an ALTER TABLE into those that rename columns and the others.
+// olds maps each new name, in lower case, to the old one.
 func splitRenames(parts []*sqlparser.DDL) (olds map[string]sqlparser.ColIdent, others, renames []*sqlparser.DDL) {
 	olds = make(map[string]sqlparser.ColIdent)
 	for _, p := range parts {
@@ -149,8 +151,8 @@ func newName(p *sqlparser.DDL) sqlparser.ColIdent {
 	return sqlparser.ColIdent{}
 }
 
-// reuses reports whether a part adds or drops a column that has a name of before or of after: then the
-// order of the parts matters.
+// reuses reports whether a part adds or drops a column that has an old or a new name of a renamed
+// one. Then the order of the parts matters.
 func reuses(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) bool {
 	taken := make(map[string]bool)
 	for name, old := range olds { // any order
@@ -175,7 +177,7 @@ func reuses(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) bool {
 	return false
 }
 
-// useOlds replaces new names in indexes by those of before, and reports whether there were any.
+// useOlds replaces new names of columns in indexes by the old ones, and reports whether it replaced any.
 func useOlds(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) (used bool) {
 	for _, p := range parts {
 		if p.IndexSpec == nil {
@@ -187,7 +189,7 @@ func useOlds(parts []*sqlparser.DDL, olds map[string]sqlparser.ColIdent) (used b
 				continue
 			}
 			if i == 0 && p.IndexSpec.ToName.IsEmpty() && p.IndexSpec.Type != sqlparser.PrimaryStr {
-				p.IndexSpec.ToName = c.Column // what an index without a name is called
+				p.IndexSpec.ToName = c.Column // an index without a name gets that of its first column
 			}
 			c.Column, used = old, true
 		}

@@ -86,8 +86,8 @@ func textWanted(name string) func(gms.Type) bool {
 
 func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
 
-// noFraction is what go-mysql-server prints after a time without a fraction of a second, where it
-// always prints six digits: TIME values, and results of functions.
+// noFraction is a fraction that go-mysql-server prints although the value has none. It always
+// prints six digits for TIME values, and for results of functions.
 const noFraction = ".000000"
 
 // An asText is the text of a value.

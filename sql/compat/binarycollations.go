@@ -6,8 +6,9 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// WithBinaryCollations gives columns with the attribute BINARY, as in CHAR(1) BINARY, the binary collation of their
-// table's character set. go-mysql-server ignores BINARY where the column names no character set, so that 'a' and 'A' were one key.
+// WithBinaryCollations gives columns with the attribute BINARY, as in CHAR(1) BINARY, the binary
+// collation of their table's character set. go-mysql-server ignores BINARY if the column names no
+// character set: 'a' and 'A' are then equal keys.
 func WithBinaryCollations(stmt sqlparser.Statement) {
 	switch n := stmt.(type) {
 	case *sqlparser.DDL:
@@ -30,7 +31,7 @@ func withBinaryCollations(d *sqlparser.DDL) {
 	}
 }
 
-// tableCharset returns the character set that a table's options name, and else that of new tables.
+// tableCharset returns the character set that a table's options name, or the default for new tables.
 func tableCharset(t *sqlparser.TableSpec) string {
 	for _, o := range t.TableOpts {
 		switch strings.ToLower(o.Name) {

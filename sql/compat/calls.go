@@ -17,11 +17,15 @@ const (
 	ExactLiteralName = "farmsql.literal"
 )
 
-// CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's: SUM
-// and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
-// rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; GROUP_CONCAT, where
-// it uses only the first of several expressions; aggregates in subqueries; casts to CHAR, whose
-// type has not the collation; CUME_DIST; and intervals of several units or with a minus before them.
+// CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's:
+//
+//   - SUM and AVG, which it computes as DOUBLE, except in windows;
+//   - comparisons with decimals, which it rounds to the scale of a column;
+//   - STDDEV and VARIANCE, which must get doubles;
+//   - GROUP_CONCAT, which uses only the first of several expressions;
+//   - aggregates in subqueries;
+//   - casts to CHAR, whose type lacks the collation;
+//   - CUME_DIST, and intervals of several units or with a minus before them.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
@@ -171,7 +175,7 @@ func containsDecimal(s string) bool {
 // of letters.
 func ContainsFold(s, word string) bool { return indexFold(s, word) >= 0 }
 
-// indexFold returns where ContainsFold finds the word; -1 if it does not.
+// indexFold returns the index at which ContainsFold finds the word, or -1.
 func indexFold(s, word string) int {
 	for i := 0; i+len(word) <= len(s); i++ {
 		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {

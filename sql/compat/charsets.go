@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// CheckCharset returns an error for a character set that go-mysql-server knows by name only, as it does latin2:
-// whatever is converted to one ends in a panic. An unknown name is left to go-mysql-server.
+// CheckCharset returns an error for a character set of which go-mysql-server knows only the name,
+// such as latin2: a conversion to it panics. An unknown name is left to go-mysql-server.
 func CheckCharset(name string) error {
 	set, err := gms.ParseCharacterSet(name)
 	if err != nil || set == gms.CharacterSet_Unspecified || set.Encoder() != nil {

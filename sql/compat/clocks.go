@@ -9,8 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server has no UTC_DATE and UTC_TIME, its UTC_TIMESTAMP has six digits after the second
-// always, and its CURTIME is a text without any.
+// go-mysql-server has no UTC_DATE and UTC_TIME. Its UTC_TIMESTAMP always has six fractional digits.
+// Its CURTIME is a text without any.
 
 func init() {
 	for _, name := range []string{"curtime", "current_time"} {
@@ -32,7 +32,7 @@ func init() {
 // ofClock are the functions whose result depends on when they are called.
 var ofClock = setOf("curtime", "current_time", "utc_date", "utc_time", "utc_timestamp")
 
-// A clockCall is the call of one of them. CHECK constraints and generated columns refuse it.
+// A clockCall is a call of a function in ofClock. CHECK constraints and generated columns refuse it.
 type clockCall struct{ *scalarCall }
 
 var _ gms.NonDeterministicExpression = (*clockCall)(nil)
@@ -40,7 +40,7 @@ var _ gms.NonDeterministicExpression = (*clockCall)(nil)
 // IsNonDeterministic implements gms.NonDeterministicExpression.
 func (*clockCall) IsNonDeterministic() bool { return true }
 
-// nowType is a DATETIME with as many digits after the second as the only argument says.
+// nowType returns a DATETIME with as many fractional digits as the only argument says.
 func nowType(_ *gms.Context, args []gms.Expression) gms.Type {
 	if len(args) == 0 {
 		return types.Datetime
@@ -53,7 +53,7 @@ func nowType(_ *gms.Context, args []gms.Expression) gms.Type {
 	return types.DatetimeMaxPrecision
 }
 
-// digitsWanted returns how many digits after the second the argument of NOW and the like asks for.
+// digitsWanted returns how many fractional digits the argument of NOW and the like asks for.
 func digitsWanted(args gms.Row) (int, error) {
 	if len(args) == 0 {
 		return 0, nil
@@ -74,7 +74,7 @@ func currentTime(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	return clockCut(now, v)
 }
 
-// clockCut returns the time of a day with the digits after the second that args ask for.
+// clockCut returns the time of day of t, with as many fractional digits as args ask for.
 func clockCut(t time.Time, args gms.Row) (any, error) {
 	digits, err := digitsWanted(args)
 	return types.Timespan(clockOfDay(cutFraction(t, digits))), err

@@ -11,11 +11,12 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// The type of many text functions of go-mysql-server says that their results are compared by bytes,
-// although they know the collation of their arguments. Sorting, grouping and joins go by the type.
+// The types of many text functions of go-mysql-server say that results are compared by bytes,
+// although the functions know the collation of their arguments. Sorting, grouping and joins use the
+// type.
 
-// losesCollation are the functions whose type has not the collation of their arguments. Most
-// functions of a single text have it.
+// losesCollation are the functions whose type lacks the collation of their arguments. The types of
+// most functions of a single text have it.
 var losesCollation = setOf("coalesce", "concat", "concat_ws", "elt", "greatest", "if", "ifnull", "insert", "least", "left", "lpad", "quote", "repeat", "replace", "right", "rpad",
 	"substring_index")
 
@@ -72,8 +73,7 @@ func newCollated(e gms.Expression) *collated {
 	return &collated{expression.UnaryExpressionStub{Child: e}}
 }
 
-// Type implements gms.Expression. Where it is not certain that the result can be told in the
-// collation's character set, the type remains.
+// Type implements gms.Expression. The type stays as it is if the result's character set is not certain.
 func (c *collated) Type(ctx *gms.Context) gms.Type {
 	typ := c.Child.Type(ctx)
 	text, ok := typ.(gms.TypeWithCollation)
@@ -94,7 +94,7 @@ func (c *collated) Type(ctx *gms.Context) gms.Type {
 	return changed
 }
 
-// longTexts has the types that longTextIn has returned: a type is asked for with each row.
+// longTexts caches the results of longTextIn, because a type is asked for with each row.
 var longTexts sync.Map
 
 func longTextIn(c gms.CollationID) gms.Type {
@@ -134,8 +134,9 @@ func valuesOf(e gms.Expression) []gms.Expression {
 	return e.Children()
 }
 
-// ofAll returns the collation of a result that is made from several expressions. go-mysql-server's
-// COALESCE and CASE have their type's, IF and IFNULL that of their first value, and a subquery none.
+// ofAll returns the collation of a result that is made from several expressions. In go-mysql-server
+// COALESCE and CASE have the collation of their type, IF and IFNULL that of their first value, and
+// a subquery has none.
 func ofAll(ctx *gms.Context, all []gms.Expression) (gms.CollationID, byte) {
 	collation, coercibility := gms.Collation_binary, byte(6)
 	for _, e := range all {
@@ -151,7 +152,7 @@ func ofAll(ctx *gms.Context, all []gms.Expression) (gms.CollationID, byte) {
 			of, weight = gms.GetCoercibility(ctx, e)
 		}
 		if isBinary := of == gms.Collation_binary || collation == gms.Collation_binary; weight == coercibility && isBinary {
-			collation = gms.Collation_binary // of two that weigh the same the binary string wins
+			collation = gms.Collation_binary // with equal weights the binary string wins
 			continue
 		}
 		collation, coercibility = gms.ResolveCoercibility(collation, coercibility, of, weight)

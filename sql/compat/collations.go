@@ -212,7 +212,7 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 	operands := slices.Clone(e.Children())
 	for i, operand := range operands {
 		if _, isIn := e.(*plan.InSubquery); isIn && i > 0 {
-			break // it knows its right side by the Go type
+			break // it compares by the Go type of its right side
 		}
 		exact, isSame := exactColumn(ctx, operand)
 		operands[i], same = exact, same && isSame
@@ -275,8 +275,8 @@ func IsDistinct(g *aggregation.GroupConcat) bool {
 	return strings.HasPrefix(g.String(), "group_concat(distinct ")
 }
 
-// An inNull is IN of a subquery whose column has the type NULL: go-mysql-server cannot look a
-// value up by that type, and so takes it for missing.
+// An inNull is an IN of a subquery whose column has the type NULL. go-mysql-server cannot look up a
+// value in this type, and so reports that it is missing.
 type inNull struct {
 	*plan.InSubquery
 	query *plan.Subquery

@@ -10,19 +10,20 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's parser does not know intervals of several units, INTERVAL '1 2' DAY_HOUR, and its
-// expression takes those without a sign and with all parts only.
+// go-mysql-server's parser does not know intervals of several units, such as INTERVAL '1 2'
+// DAY_HOUR. Its interval expression accepts such an interval only if it has no sign and states all
+// parts.
 
-// A compound is a unit of several parts.
+// A compound is a unit with several parts, such as DAY_HOUR.
 type compound struct {
-	parts []int64 // how many of the unit least each part is
+	parts []int64 // for each part, the number of least units that it has
 	least string  // the unit of the last part
 }
 
-// fractionParts are the parts of a day in microseconds.
+// fractionParts are a day, an hour, a minute, a second and a microsecond, in microseconds.
 var fractionParts = []int64{24 * 3600e6, 3600e6, 60e6, 1e6, 1}
 
-// compounds are the units of several parts by name.
+// compounds maps names to the units with several parts.
 var compounds = map[string]compound{
 	"day_hour":           {[]int64{24, 1}, "HOUR"},
 	"day_minute":         {[]int64{24 * 60, 60, 1}, "MINUTE"},
@@ -37,7 +38,7 @@ var compounds = map[string]compound{
 	"year_month":         {[]int64{12, 1}, "MONTH"},
 }
 
-// partsName is the name of the function that returns how many of its last part an interval is.
+// partsName is the name of the function that converts an interval to a number of its last part.
 const partsName = "farmsql.parts"
 
 func init() {
@@ -54,8 +55,8 @@ func init() {
 	}})
 }
 
-// of returns how many of the least unit a text is: numbers with anything between them. Missing ones are the
-// first. False if there are too many.
+// of converts a text to a number of least units. The text has numbers with anything between them;
+// if there are too few, the first parts are missing. It returns false if there are too many.
 func (c compound) of(text string) (n int64, ok bool) {
 	sign := int64(1)
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "-") {
@@ -72,7 +73,7 @@ func (c compound) of(text string) (n int64, ok bool) {
 		}
 		values = append(values, v)
 		if length -= len(s.rest); s.rest == "" && c.least == "MICROSECOND" {
-			for ; length < 6; length++ { // the digits of a fraction
+			for ; length < 6; length++ { // the fraction stands for six digits
 				values[len(values)-1] *= 10
 			}
 		}
@@ -86,7 +87,7 @@ func (c compound) of(text string) (n int64, ok bool) {
 	return sign * n, true
 }
 
-// splitInterval has an interval of several parts be one of the last part.
+// splitInterval turns an interval with several parts into one in the unit of the last part.
 func splitInterval(i *sqlparser.IntervalExpr) {
 	unit := strings.ToLower(i.Unit)
 	c, ok := compounds[unit]
@@ -99,7 +100,7 @@ func splitInterval(i *sqlparser.IntervalExpr) {
 	}}
 }
 
-// compoundUnits quotes units of several parts, which the parser takes as names only.
+// compoundUnits quotes units with several parts, which the parser accepts only as quoted names.
 func compoundUnits(s *Tokens) (edits []Edit) {
 	inInterval := false
 	for s.Next(); !s.IsOver(); {

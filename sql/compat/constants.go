@@ -9,16 +9,18 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server's check of ONLY_FULL_GROUP_BY refuses expressions without columns beside
-// aggregates, and subqueries.
+// go-mysql-server's check of ONLY_FULL_GROUP_BY refuses subqueries and expressions without columns beside aggregates.
 
 // validateGroups is the name of the rule that enforces ONLY_FULL_GROUP_BY.
 const validateGroups = "validateGroupBy"
 
-// withConstants makes validateGroups allow, beside aggregates, expressions that have no operands
-// and are not columns, such as NOW(), JSON_ARRAY() and variables, columns of the query around, and
-// subqueries whose only columns of the query around are grouped by. The rule itself treats all of these
-// except literals as columns.
+// withConstants makes validateGroups allow more expressions beside aggregates:
+//
+//   - expressions that have no operands and are not columns, such as NOW(), JSON_ARRAY() and variables;
+//   - columns of the outer query;
+//   - subqueries that use only grouped columns of the outer query.
+//
+// The rule itself treats all of these as columns, except literals.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -34,13 +36,13 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// asWritten is the value of a literal that replaces an expression and keeps its text: the rule
-// identifies expressions by their text.
+// asWritten is the value of a literal that replaces an expression. It keeps the expression's text,
+// because the rule identifies expressions by their text.
 type asWritten string
 
-// constants replaces what has one value for all rows that a query groups by literals.
+// constants replaces expressions by literals if they have one value for all rows that a query groups.
 type constants struct {
-	outer gms.ColSet // the columns of the queries around it
+	outer gms.ColSet // the columns of the outer queries
 }
 
 // withLiterals replaces the expressions of a node by asLiteral.
@@ -69,9 +71,9 @@ func (c constants) allAsLiterals(ctx *gms.Context, all []gms.Expression) ([]gms.
 	return out, same, nil
 }
 
-// asLiteral replaces an expression by a literal, unless it has operands or is the query's column, and a
-// subquery by the columns of the query around that it uses. It goes from the top down, because
-// EXISTS takes nothing but a subquery.
+// asLiteral replaces an expression by a literal, unless the expression has operands or is a column
+// of the query. It replaces a subquery by the columns of the outer query that it uses. It goes from
+// the top down, because EXISTS accepts only a subquery.
 func (c constants) asLiteral(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	switch e := e.(type) {
 	case *plan.ExistsSubquery:
@@ -101,8 +103,8 @@ func (c constants) asLiteral(ctx *gms.Context, e gms.Expression) (gms.Expression
 	return e, transform.SameTree, nil
 }
 
-// outerColumns returns the columns of the query around that a subquery uses, as a tuple, or a
-// literal if it uses none.
+// outerColumns returns the columns of the outer query that a subquery uses, as a tuple. If it uses
+// none, outerColumns returns a literal.
 func outerColumns(ctx *gms.Context, q *plan.Subquery) gms.Expression {
 	outer := q.Correlated()
 	if outer.Empty() {

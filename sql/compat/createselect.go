@@ -17,9 +17,9 @@ import (
 // resolveCreateSelect is the name of the rule for CREATE TABLE ... SELECT.
 const resolveCreateSelect = "resolveCreateSelect"
 
-// onlyNew applies the rule for CREATE TABLE ... SELECT only where there is something to create: with IF NOT EXISTS and
-// a table of the name, MySQL leaves that table as it is. go-mysql-server inserts the rows into it, and panics if they
-// have other columns.
+// onlyNew applies the rule for CREATE TABLE ... SELECT only if the table is to be created. With IF
+// NOT EXISTS, MySQL leaves an existing table as it is. go-mysql-server inserts the rows into it,
+// and panics if they have other columns.
 func onlyNew(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, q *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		ct, ok := n.(*plan.CreateTable)
@@ -38,7 +38,7 @@ func onlyNew(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// NoteExisting notes that a CREATE TABLE IF NOT EXISTS has nothing to create, which go-mysql-server does not say.
+// NoteExisting adds MySQL's note if a CREATE TABLE IF NOT EXISTS finds the table. go-mysql-server adds none.
 func NoteExisting(ctx *gms.Context, ct *plan.CreateTable) error {
 	isThere, err := existsAlready(ctx, ct)
 	if isThere {
@@ -47,7 +47,7 @@ func NoteExisting(ctx *gms.Context, ct *plan.CreateTable) error {
 	return err
 }
 
-// existsAlready reports whether a CREATE TABLE IF NOT EXISTS has nothing to create.
+// existsAlready reports whether a CREATE TABLE IF NOT EXISTS finds the table.
 func existsAlready(ctx *gms.Context, ct *plan.CreateTable) (bool, error) {
 	if !ct.IfNotExists() || ct.Temporary() {
 		return false, nil
@@ -56,8 +56,8 @@ func existsAlready(ctx *gms.Context, ct *plan.CreateTable) (bool, error) {
 	return isThere, err
 }
 
-// takeNames gives the columns of a CREATE TABLE ... SELECT, and those of its keys, the names of the SELECT's columns that
-// differ from theirs in case only. go-mysql-server takes them for others.
+// takeNames gives the columns of a CREATE TABLE ... SELECT, and of its keys, the spelling of the
+// SELECT's columns: go-mysql-server treats names that differ in case as different.
 func takeNames(ctx *gms.Context, ct *plan.CreateTable) {
 	given := make(map[string]string)
 	for _, c := range ct.Select().Schema(ctx) {
@@ -73,9 +73,9 @@ func takeNames(ctx *gms.Context, ct *plan.CreateTable) {
 	}
 }
 
-// Filling returns the INSERT that fills the table that a CREATE TABLE ... SELECT has created. go-mysql-server's gives
-// the columns the SELECT's in turn, whatever their names are, knows no defaults, numbers and generated columns, and
-// checks nothing.
+// Filling returns the INSERT that fills the table that a CREATE TABLE ... SELECT has created.
+// go-mysql-server's own INSERT assigns the SELECT's columns by their order and not by their names.
+// It knows no defaults, AUTO_INCREMENT numbers and generated columns, and checks no constraints.
 func Filling(ctx *gms.Context, n *plan.TableCopier, t gms.Table) (gms.Node, error) {
 	create := n.Destination.(*plan.CreateTable)
 	f := filling{table: t, columns: t.Schema(ctx), given: n.Source.Schema(ctx), defined: create.PkSchema().Schema}
@@ -98,7 +98,7 @@ func Filling(ctx *gms.Context, n *plan.TableCopier, t gms.Table) (gms.Node, erro
 // A filling is the INSERT that fills a new table.
 type filling struct {
 	table   gms.Table
-	columns gms.Schema     // the table's
+	columns gms.Schema     // the table's columns
 	given   gms.Schema     // the SELECT's columns
 	defined gms.Schema     // the columns as the statement defines them, whose defaults can be evaluated
 	without gms.FastIntSet // the columns that get no value although they must have one
@@ -125,7 +125,7 @@ func (f *filling) value(ctx *gms.Context, column int) (value gms.Expression, err
 	return value, nil
 }
 
-// numbered returns how many columns have numbers that are generated: 0 or 1.
+// numbered returns the number of columns with generated AUTO_INCREMENT numbers: 0 or 1.
 func (f *filling) numbered() int {
 	i := slices.IndexFunc(f.columns, func(c *gms.Column) bool { return c.AutoIncrement })
 	if i < 0 || indexOfColumn(f.given, f.columns[i].Name) >= 0 {
@@ -134,7 +134,7 @@ func (f *filling) numbered() int {
 	return 1
 }
 
-// checks returns the table's checks, with the names that they have got.
+// checks returns the table's checks, with the names that the table has stored for them.
 func (f *filling) checks(ctx *gms.Context, defined gms.CheckConstraints) (checks gms.CheckConstraints, err error) {
 	var stored []gms.CheckDefinition
 	if t, ok := f.table.(gms.CheckTable); ok {
@@ -156,7 +156,7 @@ func (f *filling) checks(ctx *gms.Context, defined gms.CheckConstraints) (checks
 	return checks, nil
 }
 
-// placed returns an expression of columns as one of the table's rows.
+// placed returns an expression whose columns refer to the table's rows.
 func (f *filling) placed(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	e, _, err := transform.Expr(ctx, e, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if c, ok := e.(*expression.GetField); ok {

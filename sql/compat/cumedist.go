@@ -17,8 +17,8 @@ func init() {
 	}})
 }
 
-// countPeers turns CUME_DIST() OVER w into a function of two COUNT(*), of which one has the frame up to
-// the current row's peers, and one has all rows. A frame of w has no effect.
+// countPeers turns CUME_DIST() OVER w into a function of two COUNT(*). The first counts the rows up
+// to the current row's peers, the second all rows of the partition. A frame of w has no effect.
 func countPeers(f *sqlparser.FuncExpr) {
 	if f.Name.Lowered() != "cume_dist" || f.Over == nil || len(f.Exprs) > 0 {
 		return

@@ -13,11 +13,11 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's functions of dates do not read numbers as dates, its CAST of a TIME to a
-// DATETIME is NULL, and its CAST to TIME keeps all digits after the second.
+// go-mysql-server's functions of dates do not read numbers as dates. Its CAST of a TIME to DATETIME
+// is NULL. Its CAST to TIME keeps all fractional digits.
 
-// A numberAsDate is an operand of a function of dates: a number is read as a date with a time, a TIME
-// is that time of today, and what is neither stays as it is.
+// A numberAsDate is an operand of a function of dates. It reads a number as a date with a time, and
+// turns a TIME into that time of today. Other values stay as they are.
 type numberAsDate struct{ expression.UnaryExpressionStub }
 
 var (
@@ -25,8 +25,7 @@ var (
 	_ gms.CollationCoercible = (*numberAsDate)(nil)
 )
 
-// Type implements gms.Expression.
-// An INT has no room for the digits of a time.
+// Type implements gms.Expression. An INT is too small for a date with a time, so it is a DATE.
 func (n *numberAsDate) Type(ctx *gms.Context) gms.Type {
 	if t := n.Child.Type(ctx); types.IsInteger(t) && t != types.Int64 && t != types.Uint64 {
 		return types.Date
@@ -72,15 +71,15 @@ func (n *numberAsDate) WithChildren(_ *gms.Context, children ...gms.Expression) 
 	return &numberAsDate{expression.UnaryExpressionStub{Child: children[0]}}, nil
 }
 
-// ofDates are the functions whose first argument is a date, and those of two dates.
+// ofDates maps functions to the number of their first arguments that are dates.
 var ofDates = map[string]int{"adddate": 1, "convert_tz": 1, "date": 1, "date_add": 1, "date_format": 1, "date_sub": 1, "datediff": 2, "day": 1,
 	"dayname": 1, "dayofmonth": 1, "dayofweek": 1, "dayofyear": 1, "last_day": 1, "month": 1, "monthname": 1, "quarter": 1, "subdate": 1,
 	"to_days": 1, "week": 1, "weekday": 1, "weekofyear": 1, "year": 1, "yearweek": 1}
 
-// movesTimes are those of them to which a TIME stays one.
+// movesTimes are the functions of ofDates that return a TIME for a TIME.
 var movesTimes = setOf("adddate", "date_add", "date_sub", "subdate")
 
-// dateFunction returns go-mysql-server's function of dates, or ours, which reads numbers as dates.
+// dateFunction returns a function of dates that also reads numbers as dates.
 func dateFunction(name string, ordinary gms.Function) gms.Function {
 	dates := ofDates[name]
 	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
@@ -93,8 +92,8 @@ func dateFunction(name string, ordinary gms.Function) gms.Function {
 	}}
 }
 
-// mayBeNumber reports whether a value may be a number, or a TIME, that is to be read as a date: that of a
-// parameter may.
+// mayBeNumber reports whether a value may be a number or a TIME that must be read as a date. The
+// value of a parameter may be one.
 func mayBeNumber(ctx *gms.Context, e gms.Expression) bool {
 	if !e.Resolved() {
 		return false
@@ -109,10 +108,10 @@ type timeCast struct {
 	digits int
 }
 
-// newDateCast returns what replaces a CAST to a date or time; nil if that is right as it is.
+// newDateCast returns the replacement of a CAST to a date or time; nil if the CAST needs none.
 func newDateCast(ctx *gms.Context, c *expression.Convert) (gms.Expression, error) {
 	switch c.Child.(type) {
-	case expression.Tuple, *plan.Subquery: // go-mysql-server's own, over the right side of an IN
+	case expression.Tuple, *plan.Subquery: // the right side of an IN, which go-mysql-server casts itself
 		return nil, nil
 	}
 	of := c.Child.Type(ctx)
@@ -129,7 +128,7 @@ func newDateCast(ctx *gms.Context, c *expression.Convert) (gms.Expression, error
 	return &timeCast{c, castDigits(c)}, nil
 }
 
-// castDigits returns how many digits after the second a CAST AS TIME keeps. Only its text tells them.
+// castDigits returns the number of fractional digits that a CAST AS TIME keeps. Only the text of the cast shows it.
 func castDigits(c *expression.Convert) int {
 	text := strings.TrimSuffix(c.String(), "))")
 	digits, err := strconv.Atoi(text[strings.LastIndexByte(text, '(')+1:])

@@ -10,10 +10,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// MySQL compares an ENUM or SET with text, and with another ENUM or SET, by its text, and with a
-// number by its place in the list, or its bits; MIN and MAX go by the text. go-mysql-server converts the other operand to the
-// element's type, and so compares places for <, > and BETWEEN, cuts fractions, takes 'b,a' for the
-// set 'a,b', and fails for a text that is no element.
+// MySQL compares an ENUM or SET with text, and with another ENUM or SET, by its text. It compares
+// it with a number by its place in the list (ENUM) or its bits (SET). MIN and MAX compare texts.
+// go-mysql-server converts the other operand to the element's type. So it compares places for <, >
+// and BETWEEN, cuts fractions, treats 'b,a' as the set 'a,b', and fails for a text that is not an
+// element.
 
 // An elementNumber is the number of an ENUM or SET.
 type elementNumber struct{ expression.UnaryExpressionStub }
@@ -61,8 +62,7 @@ func withElements(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return e.WithChildren(ctx, changed...)
 }
 
-// elementBeside returns what replaces an element among the operands of a comparison, nil if it
-// may stay.
+// elementBeside returns the replacement of an element among the operands of a comparison; nil if the element may stay.
 func elementBeside(ctx *gms.Context, element gms.Expression, operands []gms.Expression, ordered bool) gms.Expression {
 	texts, numbers, stays := false, false, true
 	typ := element.Type(ctx)
@@ -89,8 +89,7 @@ func elementBeside(ctx *gms.Context, element gms.Expression, operands []gms.Expr
 	return nil
 }
 
-// listOfElements does for IN what withElements does for =. A list of texts and numbers is left as
-// it is.
+// listOfElements corrects IN as withElements corrects =. It leaves a list that has both texts and numbers as it is.
 func listOfElements(ctx *gms.Context, in, left, right gms.Expression) (gms.Expression, error) {
 	list, ok := right.(expression.Tuple)
 	typ := left.Type(ctx)
@@ -117,7 +116,7 @@ func listOfElements(ctx *gms.Context, in, left, right gms.Expression) (gms.Expre
 	return expression.NewInTuple(&elementNumber{expression.UnaryExpressionStub{Child: left}}, list), nil
 }
 
-// leastByText returns a MIN or MAX of an ENUM or SET, which goes by the texts; nil for other
+// leastByText returns a MIN or MAX that compares the texts of an ENUM or SET; nil for other
 // expressions.
 func leastByText(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	switch e.(type) {
@@ -129,7 +128,7 @@ func leastByText(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return nil, nil
 }
 
-// elementInQuery does for IN of a subquery what withElements does for =.
+// elementInQuery corrects IN of a subquery as withElements corrects =.
 func elementInQuery(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, error) {
 	query, ok := in.RightChild.(*plan.Subquery)
 	typ := in.LeftChild.Type(ctx)
@@ -149,8 +148,8 @@ func elementInQuery(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, erro
 	return nil, nil
 }
 
-// isItem reports whether e is a constant text that equals a value of an ENUM or SET exactly if that
-// value's text does, so that it can be looked up in an index.
+// isItem reports whether e is a constant text that can be looked up in an index of an ENUM or SET:
+// it equals a value of the type exactly if it equals the value's text.
 func isItem(ctx *gms.Context, typ gms.Type, e gms.Expression) bool {
 	l, ok := e.(*expression.Literal)
 	if !ok {

@@ -15,9 +15,9 @@ import (
 // filters.
 const MoveJoinConds = "moveJoinConditionsToFilter"
 
-// withEqualities makes a rule see, beside the conditions a = b AND a = 5 of an inner join, the
-// condition b = 5 that they imply, as MySQL does. go-mysql-server looks for indexes by each
-// table's own conditions first; without them it may read a table as a whole.
+// withEqualities makes a rule see the conditions that the equalities of an inner join imply, as
+// MySQL does: a = b AND a = 5 imply b = 5. go-mysql-server first looks for indexes by each table's
+// own conditions. Without b = 5 it may read the whole table of b.
 func withEqualities(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {
@@ -118,7 +118,7 @@ func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.
 		again = false
 		for _, p := range pairs {
 			value, ok := known[nameOf(p[0])]
-			if _, said := known[nameOf(p[1])]; !ok || said {
+			if _, isKnown := known[nameOf(p[1])]; !ok || isKnown {
 				continue
 			}
 			known[nameOf(p[1])], again = value, true
@@ -128,14 +128,13 @@ func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.
 	return implied
 }
 
-// holdsForEquals reports whether a literal that equals a value of the column's type also equals all
-// values that are equal to that value. This does not hold where a collation equates strings that
-// are different as numbers or as bytes.
+// holdsForEquals reports whether a = literal and a = b imply b = literal, for columns a and b of this
+// type. They do not if a collation equates strings that differ as numbers or as bytes.
 func holdsForEquals(column, literal gms.Type) bool {
 	if types.IsInteger(column) {
 		return types.IsInteger(literal)
 	}
-	c, isText := column.(gms.StringType)
-	l, isToo := literal.(gms.StringType)
-	return isText && isToo && !types.IsBinaryType(c) && !types.IsBinaryType(l)
+	c, columnIsText := column.(gms.StringType)
+	l, literalIsText := literal.(gms.StringType)
+	return columnIsText && literalIsText && !types.IsBinaryType(c) && !types.IsBinaryType(l)
 }

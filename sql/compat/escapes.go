@@ -32,7 +32,7 @@ func keptEscapes(query string, ansiQuotes bool) (at []int) {
 	return at
 }
 
-// endOfString returns where a string that begins at i ends, and notes its escapes.
+// endOfString returns the index after a string that begins at i. It appends the places of the string's escapes to at.
 func endOfString(query string, i int, at *[]int) int {
 	quote := query[i]
 	for i++; i < len(query); i++ {

@@ -6,10 +6,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server compares the old and the new row of an UPDATE, or ON DUPLICATE KEY UPDATE,
-// by the collations of the columns, and writes nothing if they are equal: a letter could never
-// become a capital. The collations come from the table's schema, so such a statement gets a
-// schema whose strings compare by their bytes.
+// go-mysql-server compares the old and the new row of an UPDATE, or ON DUPLICATE KEY UPDATE, by the
+// collations of the columns. It writes nothing if they are equal, so a letter could never become a
+// capital. The collations come from the table's schema. So such a statement gets a schema whose
+// strings compare by their bytes.
 
 // CompareExactly makes the tables of a plan, and the nodes between them and the UPDATE, return
 // ExactSchema from here on: these nodes may have copied another schema. The SELECT of a derived

@@ -8,13 +8,14 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// An exactIn is IN of a subquery whose column has another type of numbers, of times, or of ENUMs and SETs, than
-// the left side. go-mysql-server converts the left side to that type before it looks the value up, so that 1.5
-// would be among whole numbers that have a 2, and 10 o'clock among dates.
+// An exactIn is IN of a subquery whose column has another type than the left side, and both types
+// are numbers, or times, or ENUMs and SETs. go-mysql-server converts the left side to the column's
+// type before it looks the value up. So 1.5 would be found among integers that include 2, and a
+// time among dates.
 type exactIn struct {
 	*plan.InSubquery
 	query *plan.Subquery
-	// equal compares the left side, and what it is in the column's type.
+	// equal compares the left side's value with the same value in the column's type.
 	equal gms.Expression
 }
 
@@ -29,7 +30,7 @@ func newExactIn(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, error) {
 	case left.Equals(right):
 		return nil, nil
 	case types.IsNumber(left) && types.IsNumber(right), types.IsTime(left) && types.IsTime(right):
-	case isElement(left) && isElement(right): // whose numbers stand for other texts
+	case isElement(left) && isElement(right): // elements with equal numbers may have different texts
 		byText, err := in.WithChildren(ctx, newAsText(ctx, in.LeftChild), query)
 		if err != nil {
 			return nil, err
@@ -66,12 +67,13 @@ func (e *exactIn) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		return nil, err
 	}
 	if _, err := values.Get(null); err == nil {
-		return nil, nil // the value might be the NULL
+		return nil, nil // the NULL of the subquery might be the value
 	}
 	return false, nil
 }
 
-// lookUp returns what go-mysql-server does for a left side that the column may have, unless there is an error.
+// lookUp returns the result of go-mysql-server's IN, which is right for a left side that has a
+// value of the column's type. It returns err, if that is not nil.
 func (e *exactIn) lookUp(ctx *gms.Context, row gms.Row, err error) (any, error) {
 	if err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ func CheckFormat(query string) error {
 	}
 }
 
-// KnownToParser rewrites formats of EXPLAIN that the parser does not know: EXPLAIN ANALYZE
-// FORMAT=TREE becomes EXPLAIN ANALYZE, and JSON a word of ours.
+// KnownToParser rewrites formats of EXPLAIN that the parser does not know: it drops FORMAT=TREE
+// from EXPLAIN ANALYZE, and replaces JSON by jsonFormat.
 func KnownToParser(query string) (string, bool) {
 	parts := explainFormat.FindStringSubmatch(query)
 	switch {

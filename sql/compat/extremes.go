@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's GREATEST and LEAST fail for TIMEs, take a date beside text for 0, and give a
-// DATETIME six digits after the second.
+// go-mysql-server's GREATEST and LEAST fail for TIMEs, read a date beside text as 0, and give a
+// DATETIME six fractional digits.
 
-// timesFunction returns GREATEST and LEAST of arguments of which one at least is a date or time.
+// timesFunction returns GREATEST or LEAST. If an argument is a date or time, it uses our function.
 func timesFunction(name string, ordinary gms.Function) gms.Function {
 	s := &scalar{name, 1, 1 << 16, extremeType, func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 		return extreme(ctx, c, v, name == "greatest")
@@ -25,7 +25,8 @@ func timesFunction(name string, ordinary gms.Function) gms.Function {
 	}}
 }
 
-// extremeType is TIME or DATE if all arguments are, DATETIME if all are dates or with times, else text.
+// extremeType returns TIME or DATE if all arguments have that type, DATETIME if all are dates, with
+// times or without, otherwise text.
 func extremeType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	all := func(is func(gms.Type) bool) bool {
 		return !slices.ContainsFunc(args, func(e gms.Expression) bool {
@@ -44,15 +45,15 @@ func extremeType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	return types.LongText
 }
 
-// extreme returns the greatest of values, or the least. Beside a date, texts are compared as dates,
-// and beside a TIME as times.
+// extreme returns the greatest or the least of values. If an argument is a date, it compares all as
+// dates; otherwise it compares all as times.
 func extreme(ctx *gms.Context, c *scalarCall, v gms.Row, isGreatest bool) (any, error) {
 	typ, best := c.Type(ctx), 0
 	placeOf := momentPlace
 	if !slices.ContainsFunc(c.ChildExpressions, func(e gms.Expression) bool { return types.IsTime(e.Type(ctx)) }) {
 		placeOf = clockOf
 	}
-	var of int64 // the place of the best in the order
+	var of int64 // the place of the best value in the order
 	for i := range v {
 		at, ok := placeOf(ctx, v[i])
 		if !ok {
@@ -69,7 +70,7 @@ func extreme(ctx *gms.Context, c *scalarCall, v gms.Row, isGreatest bool) (any, 
 	return out, err
 }
 
-// momentPlace returns where a value is in the order of dates with times.
+// momentPlace returns the place of a value in the order of dates with times.
 func momentPlace(ctx *gms.Context, v any) (int64, bool) {
 	t, ok := momentOf(ctx, v)
 	return t.UnixMicro(), ok

@@ -42,9 +42,9 @@ func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 	return turned, same && unchanged, err
 }
 
-// isElsewhere reports whether a node is a table outside of the current database.
-// go-mysql-server turns a DELETE without a condition into a TRUNCATE unless it finds a reason
-// not to, and looks for reasons in the current database only.
+// isElsewhere reports whether a node is a table outside of the current database. go-mysql-server
+// turns a DELETE without a condition into a TRUNCATE unless something forbids it, but it looks for
+// that only in the current database.
 func isElsewhere(ctx *gms.Context, n gms.Node) bool {
 	t, ok := n.(*plan.ResolvedTable)
 	return ok && t.SqlDatabase != nil && !strings.EqualFold(t.SqlDatabase.Name(), ctx.GetCurrentDatabase())
@@ -183,10 +183,10 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	return n, transform.NewTree, err
 }
 
-// onceEqual handles several conditions that fix the value of one column (by = or IN): it lets the
-// search for indexes see only one of them, and marks the others. go-mysql-server takes two values
-// that are not identical for different ones, which is wrong for strings; for bytes it panics.
-// onceEqual walks conjunctions from the top, so that it visits each condition once.
+// onceEqual handles several conditions that fix the value of one column by = or IN. It lets the
+// search for indexes see only one of them, and marks the others. go-mysql-server treats two values
+// that are not identical as different, which is wrong for strings; for bytes it panics. onceEqual
+// walks conjunctions from the top, so that it visits each condition once.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)
 	if !ok {
@@ -200,17 +200,17 @@ func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error)
 		}
 		all[i], isOther = once, isOther || changed
 	}
-	said := make(map[columnName]bool)
+	isFixed := make(map[columnName]bool)
 	for _, lists := range []bool{false, true} {
 		for i, e := range all {
 			column, isList := equalColumn(e)
 			if column == nil || isList != lists {
 				continue
 			}
-			if said[nameOf(column)] {
+			if isFixed[nameOf(column)] {
 				all[i], isOther = newAside(e), true
 			}
-			said[nameOf(column)] = true
+			isFixed[nameOf(column)] = true
 		}
 	}
 	if !isOther {
@@ -284,9 +284,9 @@ func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 
 // eachColumn returns a comparison of rows for equality as comparisons of their columns.
 func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expression) (gms.Expression, bool) {
-	left, ok := c.Left().(expression.Tuple)
-	right, isToo := c.Right().(expression.Tuple)
-	if !ok || !isToo || len(left) != len(right) || len(left) == 0 {
+	left, leftIsRow := c.Left().(expression.Tuple)
+	right, rightIsRow := c.Right().(expression.Tuple)
+	if !leftIsRow || !rightIsRow || len(left) != len(right) || len(left) == 0 {
 		return nil, false
 	}
 	all := make([]gms.Expression, len(left))
@@ -299,8 +299,8 @@ func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expre
 // anyOfMax is the length of the longest list that becomes a chain of OR.
 const anyOfMax = 1000
 
-// anyOf returns an IN as the OR of equalities that it stands for, where go-mysql-server's IN
-// fails: with row constructors it uses no index, and its hash table finds no TIME, and no
+// anyOf replaces an IN by the OR of the equalities that it stands for, if go-mysql-server's IN
+// fails. Its IN of row constructors uses no index. The hash table of its IN finds no TIME, and no
 // value that is equal only after a conversion.
 func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 	list, ok := in.Right().(expression.Tuple)
@@ -384,8 +384,9 @@ func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
 	return bounded
 }
 
-// LikeBounds returns the first and the last of the texts of up to length characters that are like a
-// pattern, or more than those; empty where it knows no bound. Backslashes escape wildcards.
+// LikeBounds returns bounds of the texts, of up to length characters, that match a pattern. Some
+// texts between the bounds may not match. A bound is empty if none is known. Backslashes escape
+// wildcards.
 func LikeBounds(pattern string, c gms.CollationID, length int64) (first, last string) {
 	first = literalPrefix(pattern)
 	room := length - int64(utf8.RuneCountInString(first))

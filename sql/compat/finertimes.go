@@ -13,11 +13,12 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server rounds a constant to a column's digits before it looks for it in an index: dt > '10:29:59.7' did not
-// find a DATETIME of 10:30:00, and d < NOW() not the DATE of today. Comparisons with a time between two values that a column
-// can have are replaced by comparisons with the one before.
+// go-mysql-server rounds a constant to a column's precision before it looks it up in an index. So
+// dt > '10:29:59.7' does not find a DATETIME of 10:30:00, and d < NOW() does not find today's DATE.
+// This file handles constants between two values that the column can have: it compares with the
+// lower value instead.
 
-// withWholeTimes wraps the rule that finds indexes, when functions of constants have become constants.
+// withWholeTimes wraps the rule that finds indexes. Functions of constants have become constants by then.
 func withWholeTimes(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.Node(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
@@ -35,8 +36,9 @@ func withWholeTimes(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	})
 }
 
-// WholeTimes is a rule for the simple UPDATEs and DELETEs whose indexes are found by rules that cannot be wrapped, and before
-// functions of constants become constants: it computes those that return times.
+// WholeTimes is a rule for simple UPDATEs and DELETEs. The rules that find their indexes cannot be
+// wrapped, and run before functions of constants become constants. So WholeTimes evaluates
+// functions that return times.
 func WholeTimes(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.Update, *plan.DeleteFrom:
@@ -51,7 +53,7 @@ func WholeTimes(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scop
 	})
 }
 
-// wholeComputedTime is wholeTime for a comparison of a column with a time that is computed of constants.
+// wholeComputedTime is wholeTime for a comparison of a column with a time computed from constants.
 func wholeComputedTime(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between:
@@ -63,7 +65,7 @@ func wholeComputedTime(ctx *gms.Context, e gms.Expression) (gms.Expression, tran
 		if types.IsTime(side.Type(ctx)) && isComputedOnce(ctx, side) {
 			v, err := side.Eval(ctx, nil)
 			if err != nil {
-				return e, transform.SameTree, nil // it is told when the statement is executed
+				return e, transform.SameTree, nil // executing the statement reports the error
 			}
 			sides[i] = expression.NewLiteral(v, types.DatetimeMaxPrecision)
 		}
@@ -78,7 +80,7 @@ func wholeComputedTime(ctx *gms.Context, e gms.Expression) (gms.Expression, tran
 	return e, transform.SameTree, nil
 }
 
-// isComputedOnce reports whether an expression is NOW() or the like, or one of such times and intervals.
+// isComputedOnce reports whether an expression consists only of NOW() or similar functions, literals and intervals.
 func isComputedOnce(ctx *gms.Context, e gms.Expression) bool {
 	isOnce := true
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
@@ -92,7 +94,7 @@ func isComputedOnce(ctx *gms.Context, e gms.Expression) bool {
 	return isOnce
 }
 
-// wholeTime returns what replaces a comparison of a column with a finer time; nil for other expressions.
+// wholeTime returns the replacement of a comparison of a column with a more precise time; nil for other expressions.
 func wholeTime(ctx *gms.Context, e gms.Expression) gms.Expression {
 	if b, ok := e.(*expression.Between); ok {
 		unit := unitOf(ctx, b.Val)
@@ -122,8 +124,8 @@ func wholeTime(ctx *gms.Context, e gms.Expression) gms.Expression {
 	return expression.NewLessThanOrEqual(column, constantTime(before))
 }
 
-// ordered returns the sides of a comparison by order, and whether the first must be above the second, or
-// equal.
+// ordered returns the sides of a comparison by order, the constant last. isAbove is set if the
+// column must be above the constant, or equal.
 func ordered(e gms.Expression) (column, with gms.Expression, isAbove, ok bool) {
 	switch e.(type) {
 	case *expression.GreaterThan, *expression.GreaterThanOrEqual:
@@ -139,8 +141,7 @@ func ordered(e gms.Expression) (column, with gms.Expression, isAbove, ok bool) {
 	return c.Left(), c.Right(), isAbove, true
 }
 
-// unitOf returns by how much the values of a column of dates or times differ at least; 0 for other
-// expressions.
+// unitOf returns the smallest difference between two values of a column of dates or times; 0 for other expressions.
 func unitOf(ctx *gms.Context, e gms.Expression) time.Duration {
 	if _, ok := e.(*expression.GetField); !ok || !types.IsTime(e.Type(ctx)) {
 		return 0
@@ -152,8 +153,8 @@ func unitOf(ctx *gms.Context, e gms.Expression) time.Duration {
 	return unitOfDigits(t.Precision())
 }
 
-// between returns the last value before a constant of a column whose values differ by unit at least, if the
-// constant is none itself.
+// between returns the last value of a column before a constant, if the constant is not itself a
+// value of the column. unit is the column's unitOf.
 func between(ctx *gms.Context, e gms.Expression, unit time.Duration) (before time.Time, ok bool) {
 	l, ok := e.(*expression.Literal)
 	if !ok || unit == 0 {

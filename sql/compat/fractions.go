@@ -17,14 +17,14 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A function that returns a DATETIME has as many digits after the second as its arguments have.
-// go-mysql-server's have six, or as many as the first argument.
+// In MySQL a function that returns a DATETIME has as many fractional digits as its arguments.
+// go-mysql-server's functions have six, or as many as the first argument.
 
-// fractionMost is the greatest number of digits after the second.
+// fractionMost is the greatest number of fractional digits.
 const fractionMost = 6
 
-// fractionDigits returns how many digits after the second the values of an expression have, if they
-// are taken for dates with times.
+// fractionDigits returns the number of fractional digits that an expression's values have when they
+// are read as dates with times.
 func fractionDigits(ctx *gms.Context, e gms.Expression) int {
 	switch t := e.Type(ctx).(type) {
 	case gms.DatetimeType:
@@ -53,10 +53,10 @@ func mostDigits(ctx *gms.Context, all ...gms.Expression) (most int) {
 	return most
 }
 
-// datetimeOf returns the type DATETIME with a number of digits after the second.
+// datetimeOf returns the type DATETIME with a number of fractional digits.
 func datetimeOf(digits int) gms.Type { return types.MustCreateDatetimeType(sqltypes.Datetime, digits) }
 
-// An exactDatetime is a DATETIME with as many digits after the second as MySQL gives it.
+// An exactDatetime is a DATETIME with as many fractional digits as MySQL gives it.
 type exactDatetime struct {
 	gms.Expression
 	digits int
@@ -64,11 +64,10 @@ type exactDatetime struct {
 
 var _ gms.Expression = (*exactDatetime)(nil)
 
-// ofDatetimes are words one of which is in each statement with a function that may have to become an
-// exactDatetime.
+// ofDatetimes: a statement in which an exactDatetime may be needed contains at least one of these words.
 var ofDatetimes = []string{"now(", "timestamp(", "localtime", "sysdate", "convert_tz", "if(", "ifnull", "coalesce", "case", "execute"}
 
-// Fractions is a rule that gives results as many digits after the second as MySQL does.
+// Fractions is a rule that gives results as many fractional digits as MySQL does.
 func Fractions(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if text := ctx.Query(); text != "" && !containsOne(text, ofDatetimes) {
 		return n, transform.SameTree, nil
@@ -78,8 +77,8 @@ func Fractions(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope
 	})
 }
 
-// exactResults changes the expressions of a node that computes results; others may define defaults,
-// which go-mysql-server knows by their types.
+// exactResults changes the expressions of a node that computes results. It leaves other nodes
+// alone: they may define defaults, which go-mysql-server recognizes by their types.
 func exactResults(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.Project, *plan.GroupBy, *plan.Window:
@@ -101,7 +100,7 @@ func containsOne(text string, words []string) bool {
 // withExactDigits returns an exactDatetime for a function that has too many digits or too few; nil for
 // all other expressions.
 func withExactDigits(ctx *gms.Context, e gms.Expression) gms.Expression {
-	var of []gms.Expression // what the result's digits are those of
+	var of []gms.Expression // the expressions that determine the result's digits
 	switch e := e.(type) {
 	case *function.Now:
 		of = e.Children()
@@ -136,8 +135,7 @@ func withExactDigits(ctx *gms.Context, e gms.Expression) gms.Expression {
 	return &exactDatetime{e, digits}
 }
 
-// coalescedDatetime is withExactDigits for a COALESCE, whose type is text if those of its arguments
-// differ.
+// coalescedDatetime is withExactDigits for a COALESCE, whose type is text if its arguments have different types.
 func coalescedDatetime(ctx *gms.Context, e *function.Coalesce) gms.Expression {
 	isDatetime := false
 	for _, arg := range e.Children() {
@@ -189,12 +187,12 @@ func (c *exactDatetime) WithChildren(ctx *gms.Context, children ...gms.Expressio
 	return e, nil
 }
 
-// cutFraction drops all but some digits after the second.
+// cutFraction keeps the given number of fractional digits.
 func cutFraction(t time.Time, digits int) time.Time {
 	return t.Add(-time.Duration(t.Nanosecond()) % unitOfDigits(digits))
 }
 
-// unitOfDigits returns by how much times differ at least that have some digits after the second.
+// unitOfDigits returns the smallest difference between times with this number of fractional digits.
 func unitOfDigits(digits int) time.Duration {
 	unit := time.Second
 	for range digits {
@@ -203,7 +201,7 @@ func unitOfDigits(digits int) time.Duration {
 	return unit
 }
 
-// resultsOf returns the expressions of which a CASE returns one.
+// resultsOf returns the possible results of a CASE.
 func resultsOf(c *expression.Case) (results []gms.Expression) {
 	for _, b := range c.Branches {
 		results = append(results, b.Value)

@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's hash joins compare the bytes of strings if they have several conditions, and the number
-// of an ENUM or SET with a text.
+// go-mysql-server's hash joins compare strings by their bytes if the join has several conditions.
+// They compare the number of an ENUM or SET with a text.
 
 // hashByWeights makes hash joins with several conditions find strings that are equal by their
 // collation; go-mysql-server does so only for a single condition.
@@ -22,9 +22,9 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	left, ok := h.LeftProbeKey.(expression.Tuple)
-	right, isToo := h.RightEntryKey.(expression.Tuple)
-	if !ok || !isToo || len(left) != len(right) {
+	left, leftIsTuple := h.LeftProbeKey.(expression.Tuple)
+	right, rightIsTuple := h.RightEntryKey.(expression.Tuple)
+	if !leftIsTuple || !rightIsTuple || len(left) != len(right) {
 		return n, transform.SameTree, nil
 	}
 	var l, r expression.Tuple
@@ -43,7 +43,7 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 		}
 		changed = true // the join's own conditions check what the key leaves out
 	}
-	if others && len(l) == 0 { // each row with each: all have one key
+	if others && len(l) == 0 { // no key is left: all rows have one key, so each meets each
 		one := expression.Tuple{expression.NewLiteral(int64(1), types.Int64)}
 		l, r = one, one
 	}
@@ -53,8 +53,8 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	return plan.NewHashLookup(ctx, h.Child, r, l, h.JoinType), transform.NewTree, nil
 }
 
-// hashOtherwise reports whether values of two expressions may be equal and have other hashes: those of an ENUM
-// or SET, or its text, and of another type that is no number.
+// hashOtherwise reports whether equal values of two expressions may have different hashes: one is
+// an ENUM or SET, or its text, and the other's type differs and is not a number.
 func hashOtherwise(ctx *gms.Context, a, b gms.Expression) bool {
 	s, t := a.Type(ctx), b.Type(ctx)
 	if s.Equals(t) || types.IsNumber(s) || types.IsNumber(t) {

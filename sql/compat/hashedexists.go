@@ -8,9 +8,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// IN (SELECT ...) and EXISTS become joins that ask whether the right side has a row. Where no index leads
-// to it, go-mysql-server computes the right side again for each row of the left: it has hash joins for
-// joins that return the rows of both sides only.
+// IN (SELECT ...) and EXISTS become joins that ask whether the right side has a row. If no index
+// leads to that row, go-mysql-server executes the right side again for each row of the left: it
+// uses hash joins only for joins that return the rows of both sides.
 
 // hashExists makes a join that asks for rows of its right side find them in a hash table.
 func hashExists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
@@ -40,41 +40,43 @@ func hashExists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	return plan.NewJoin(j.Left(), plan.NewHashLookup(ctx, j.Right(), entry, probe, op), op, j.Filter), transform.NewTree, nil
 }
 
-// asksForRows reports whether a join returns the rows of its left side for which the right one has a row, or none,
-// where a condition that is NULL is as one that is false. NOT IN is another case: with a NULL it returns no row.
+// asksForRows reports whether a join returns the rows of its left side for which the right side has
+// a row, or has none. A condition that is NULL must count as false. In NOT IN it does not: with a
+// NULL, NOT IN returns no row.
 func asksForRows(op plan.JoinType) bool {
 	return op == plan.JoinTypeSemi || op == plan.JoinTypeAntiIncludeNulls
 }
 
-// isIndependent reports whether a node has the same rows however often it is executed for the rows of another: it uses
-// no columns but its own, and nothing that is set while the statement runs.
+// isIndependent reports whether a node returns the same rows each time that it is executed for a
+// row of another node. So it must use only its own columns, and nothing that changes while the
+// statement runs.
 func isIndependent(ctx *gms.Context, n gms.Node) bool {
-	own, is := ownColumns{tablesOf(n), make(map[gms.ColumnId]bool)}, true
+	own, independent := ownColumns{tablesOf(n), make(map[gms.ColumnId]bool)}, true
 	own.note(ctx, n)
 	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
 		case *plan.RecursiveTable, *plan.RecursiveCte, *plan.JSONTable:
-			is = false
+			independent = false
 		case *plan.SubqueryAlias:
-			is = is && !n.OuterScopeVisibility && !n.IsLateral
+			independent = independent && !n.OuterScopeVisibility && !n.IsLateral
 		}
 		if x, ok := n.(gms.Expressioner); ok {
 			for _, e := range x.Expressions() {
-				is = is && isOwn(ctx, e, own)
+				independent = independent && isOwn(ctx, e, own)
 			}
 		}
-		return is
+		return independent
 	})
-	return is
+	return independent
 }
 
-// ownColumns are the columns of some tables, and those that are computed from them.
+// ownColumns has the columns of a node's tables, and the columns computed in the node.
 type ownColumns struct {
 	tables   map[gms.TableId]bool
 	computed map[gms.ColumnId]bool
 }
 
-// note notes the columns that are computed in a node: only those of tables have the id of a table.
+// note notes the columns that are computed in a node: they do not have the id of a table.
 func (own ownColumns) note(ctx *gms.Context, n gms.Node) {
 	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
 		if x, ok := n.(gms.Expressioner); ok {
@@ -94,12 +96,12 @@ func (own ownColumns) note(ctx *gms.Context, n gms.Node) {
 	})
 }
 
-// has reports whether a column is one of them.
+// has reports whether a column belongs to own.
 func (own ownColumns) has(f *expression.GetField) bool {
 	return own.tables[f.TableId()] || own.computed[f.Id()]
 }
 
-// isOwn reports whether an expression uses no other columns than these.
+// isOwn reports whether an expression uses only columns in own, and nothing that changes while the statement runs.
 func isOwn(ctx *gms.Context, e gms.Expression, own ownColumns) bool {
 	is := true
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {

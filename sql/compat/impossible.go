@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// As in MySQL, a number that is compared with a time, or converted to one, is read by its digits,
-// 20240203 or 20240203040506: go-mysql-server reads it as seconds since 1970.
+// As in MySQL, a number that is compared with a time, or converted to one, is read by its digits:
+// 20240203 or 20240203040506. go-mysql-server reads it as seconds since 1970.
 //
 // go-mysql-server shortens a text that is not a time until it is one: it reads '2024-02-30' as
 // 2024-02-3. So it never gets the text of a time that does not exist. If such a text is a constant
@@ -123,7 +123,7 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 	return changed, transform.NewTree, err
 }
 
-// constantNumber returns the value of an integer constant, or of a sum or the like of such.
+// constantNumber returns the value of an integer constant, or of an expression of such constants.
 func constantNumber(ctx *gms.Context, e gms.Expression) (any, bool) {
 	if !e.Resolved() || !types.IsInteger(e.Type(ctx)) {
 		return nil, false

@@ -12,16 +12,16 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server keeps the tables of a join as the bits of a number, and panics if they are too many.
+// go-mysql-server represents the tables of a join as bits of a number, and panics if there are too many.
 
-// joinTablesMax is the number of tables that MySQL can join, and plannedTablesMax that which
-// go-mysql-server can: subqueries may become tables of a join.
+// joinTablesMax is the number of tables that MySQL can join. plannedTablesMax is the number that
+// go-mysql-server can, including subqueries that become tables of a join.
 const (
 	joinTablesMax    = 61
 	plannedTablesMax = 64
 )
 
-// withinJoins leaves subqueries as they are where a rule would join too many tables in their place.
+// withinJoins leaves subqueries as they are if the rule would make joins of too many tables from them.
 func withinJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -93,8 +93,8 @@ func joined(tables sqlparser.TableExprs) (n int) {
 	return n
 }
 
-// planned returns the statement that is planned when a statement is executed: that of EXPLAIN, and
-// the SELECT of CREATE VIEW and CREATE TABLE, which Walk does not visit.
+// planned returns the statement that is planned when a statement is executed: the statement of an
+// EXPLAIN, or the SELECT of CREATE VIEW or CREATE TABLE, which Walk does not visit.
 func planned(stmt sqlparser.Statement) sqlparser.Statement {
 	switch s := stmt.(type) {
 	case *sqlparser.Explain:

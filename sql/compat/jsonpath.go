@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A jsonPath is a path into a JSON document with MySQL's rules. go-mysql-server's paths
-// differ: a key applies to the elements of an array, LAST, ranges and ** are missing, and an
-// index into a value that is not an array fails.
+// A jsonPath is a path into a JSON document with MySQL's rules. In go-mysql-server's paths, a key
+// applies to the elements of an array, and an index into a value that is not an array fails. LAST,
+// ranges and ** are missing.
 type jsonPath []jsonLeg
 
 // A jsonLeg is one step of a path.

@@ -22,8 +22,8 @@ func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
 }
 
 // asideSubqueries marks the conditions of a filter that contain an EXISTS or IN for which isKept is
-// true. Over an outer join it marks all conditions with EXISTS or IN: as joins they would be tested
-// before the outer join adds rows of NULL, and their columns would be taken for NOT NULL.
+// true. Over an outer join it marks all conditions with EXISTS or IN. As joins they would be tested
+// before the outer join adds rows of NULL, and their columns would count as NOT NULL.
 func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -64,9 +64,9 @@ func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
 	return not && hasOuterCondition(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
 }
 
-// countsRows reports whether a subquery's rows depend on more than its conditions. The rules keep
-// only the conditions; but an aggregate without GROUP BY always returns one row, LIMIT 0 returns no
-// row, and the result of a LIMIT or a window depends on rows that a join would leave out.
+// countsRows reports whether a subquery's rows depend on more than its conditions, because the
+// rules keep only the conditions. An aggregate without GROUP BY always returns one row, and LIMIT 0
+// returns none. The result of a LIMIT or a window depends on rows that a join would leave out.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {

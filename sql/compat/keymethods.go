@@ -4,8 +4,9 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// keyMethods moves USING BTREE and USING HASH of the keys in CREATE TABLE and ALTER TABLE, and of CREATE INDEX, behind
-// the key's columns: MySQL takes them on either side, and go-mysql-server's parser only there.
+// keyMethods moves USING BTREE or USING HASH of a key behind the key's columns, in CREATE TABLE,
+// ALTER TABLE and CREATE INDEX. MySQL accepts it before or after the columns, go-mysql-server's
+// parser only after.
 func keyMethods(s *Tokens) (edits []Edit) {
 	if verb := s.Next(); verb != sqlparser.CREATE && verb != sqlparser.ALTER {
 		return nil

@@ -330,7 +330,7 @@ func textOf(v any) string {
 }
 
 // regexpReplaced estimates the result's length. There can be a replacement before and after every
-// character; as so many are rare, it assumes a sixteenth of them.
+// character. That many are rare, so it assumes a sixteenth of them.
 func regexpReplaced(a gms.Row) int64 {
 	const replacedShare = 16
 	text := TextBytes(a[0])

@@ -89,8 +89,7 @@ func evalText(ctx *gms.Context, e gms.Expression, row gms.Row) (*string, error) 
 	return &s, nil
 }
 
-// NewLikeMatcher returns what matches texts of a collation with a pattern in which backslashes escape
-// wildcards.
+// NewLikeMatcher returns a matcher of texts of a collation with a pattern. Backslashes in the pattern escape wildcards.
 func NewLikeMatcher(c gms.CollationID, pattern string) (expression.LikeMatcher, error) {
 	return expression.ConstructLikeMatcher(c, escapedBy(pattern, '\\'), '\\')
 }

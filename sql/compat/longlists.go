@@ -128,8 +128,8 @@ func listTerm(ctx *gms.Context, e gms.Expression) (*expression.GetField, *expres
 // Listable reports whether a constant may be in a list for a column: both integers or both texts,
 // which = and IN compare in the same way.
 func Listable(ctx *gms.Context, column *expression.GetField, value *expression.Literal) bool {
-	of, is := column.Type(ctx), value.Type(ctx)
-	return types.IsInteger(of) && types.IsInteger(is) || types.IsTextOnly(of) && types.IsTextOnly(is)
+	columnType, valueType := column.Type(ctx), value.Type(ctx)
+	return types.IsInteger(columnType) && types.IsInteger(valueType) || types.IsTextOnly(columnType) && types.IsTextOnly(valueType)
 }
 
 // conjuncts returns the terms of a chain of AND, and disjuncts those of OR. They do not recurse on
@@ -170,8 +170,8 @@ func chain(e gms.Expression, split func(gms.Expression) (l, r gms.Expression, ok
 	return all
 }
 
-// hideLists hides long lists and chains in a filter from the search for indexes, and those that would multiply its ranges
-// beyond rangesMax.
+// hideLists hides conditions of a filter from the search for indexes: long lists and chains, and
+// lists and chains that would multiply the search's ranges beyond rangesMax.
 func hideLists(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {

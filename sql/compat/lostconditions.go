@@ -8,14 +8,15 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// When go-mysql-server orders the joins of four tables or more, it adds the equalities that follow from
-// others: a = c from a = b and b = c. Two sets of tables may then be joined by such an equality, while a
-// condition that connects them too is held back, because it was written over a join that is not made
-// yet. No later join has the condition between its sides, and it is lost. Beside an outer join so is, of three
-// tables, a condition of ON about a derived table alone that has become a table.
+// When go-mysql-server orders the joins of four tables or more, it adds the equalities that follow
+// from others: a = c from a = b and b = c. It may then join two sets of tables by such an equality,
+// while it holds back another condition that connects them: that condition was written over a join
+// that is not made yet. No later join has the condition between its sides, so the condition is
+// lost. Beside an outer join this happens with three tables, too: a condition of ON about a derived
+// table alone is lost if the derived table has become a table of the join.
 
-// withLostConditions wraps the rule that orders joins: it filters the result of joins by the conditions that
-// are missing in the plan.
+// withLostConditions wraps the rule that orders joins. It filters the result of joins by the
+// conditions that are missing in the new plan.
 func withLostConditions(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -27,8 +28,8 @@ func withLostConditions(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// filterLost returns a plan with filters over those of its joins that have lost conditions of the plan before.
-// Above its joins the plan is as before.
+// filterLost returns the plan after, with a filter over each join that has lost conditions of the
+// plan before. Above its joins the plan after must have the same form as the plan before.
 func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
 	if j, ok := before.(*plan.JoinNode); ok {
 		lost := lostConditions(ctx, j, after)
@@ -37,13 +38,13 @@ func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
 		}
 		return plan.NewFilter(expression.JoinAnd(lost...), after), nil
 	}
-	children, were := after.Children(), before.Children()
-	if len(children) != len(were) {
+	children, earlier := after.Children(), before.Children()
+	if len(children) != len(earlier) {
 		return after, nil
 	}
 	changed := false
 	for i := range children {
-		child, err := filterLost(ctx, were[i], children[i])
+		child, err := filterLost(ctx, earlier[i], children[i])
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +58,7 @@ func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
 	return after.WithChildren(ctx, children...)
 }
 
-// lostConditions returns the conditions of joins that hold for each row of their result and are not in a plan.
+// lostConditions returns the conditions that hold for each row of the join j and are not in the plan after.
 func lostConditions(ctx *gms.Context, j *plan.JoinNode, after gms.Node) (lost []gms.Expression) {
 	if joins, outer := countJoins(j); joins < joinsLeast && (joins < joinsBesideOuter || outer == 0) {
 		return nil
@@ -82,13 +83,13 @@ func lostConditions(ctx *gms.Context, j *plan.JoinNode, after gms.Node) (lost []
 	return lost
 }
 
-// joinsLeast is the number of joins of four tables, and joinsBesideOuter that of three.
+// joinsLeast is the number of joins of four tables, joinsBesideOuter the number of joins of three.
 const (
 	joinsLeast       = 3
 	joinsBesideOuter = 2
 )
 
-// countJoins counts the joins in a plan, and those of them that are outer joins.
+// countJoins counts all joins in a plan, and the outer joins among them.
 func countJoins(n gms.Node) (all, outer int) {
 	transform.Inspect(n, func(n gms.Node) bool {
 		if j, ok := n.(*plan.JoinNode); ok {
@@ -102,8 +103,8 @@ func countJoins(n gms.Node) (all, outer int) {
 	return all, outer
 }
 
-// innerConditions appends the conditions of inner joins that hold for each row of the result: those of joins that are
-// not on the side of an outer join of which rows may be missing.
+// innerConditions appends the conditions of inner joins that hold for each row of the result. It
+// skips joins on the optional side of an outer join.
 func innerConditions(ctx *gms.Context, n gms.Node, to []gms.Expression) []gms.Expression {
 	switch n := n.(type) {
 	case *plan.Filter:

@@ -13,19 +13,20 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server joins columns of different collations by the order of both indexes, though they are
-// not in the same order, and compares where MySQL refuses to.
+// go-mysql-server merges columns of different collations in the order of their indexes, although
+// the two orders differ. It also makes comparisons that MySQL refuses.
 
-// columnCoercibility and explicitCoercibility are how strong the collation of a column and of COLLATE is.
+// columnCoercibility and explicitCoercibility are the strengths of a column's collation and of
+// COLLATE; the lower number is the stronger.
 const (
 	explicitCoercibility byte = 0
 	columnCoercibility   byte = 2
 )
 
-// MixedCollations is a rule for comparisons of columns of different collations. It converts the column that
-// is not in the collation of the comparison, so that only the index of the other can serve; and refuses the
-// comparison where neither collation takes precedence. A literal or a variable has the collation of
-// the column it is compared with.
+// MixedCollations is a rule for comparisons of columns of different collations. It converts the
+// column that does not have the collation of the comparison, so that only the other column's index
+// can be used. It refuses the comparison if neither collation takes precedence. A literal or a
+// variable has the collation of the column that it is compared with.
 func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	derived := columnsOfSubqueries(ctx, n)
 	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
@@ -51,8 +52,8 @@ func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan
 	})
 }
 
-// ownCollation returns the collation of a column of text or binary strings, or of COLLATE; false for other
-// expressions, and for columns that have none, as JSON_TABLE's.
+// ownCollation returns the collation of a column of text or binary strings, or of COLLATE. It
+// returns false for other expressions, and for columns without a collation, such as JSON_TABLE's.
 func ownCollation(ctx *gms.Context, e gms.Expression) (c gms.CollationID, coercibility byte, ok bool) {
 	switch e.(type) {
 	case *expression.GetField:
@@ -69,8 +70,9 @@ func ownCollation(ctx *gms.Context, e gms.Expression) (c gms.CollationID, coerci
 	return t.Collation(), coercibility, true
 }
 
-// precedent returns which of two collations takes precedence, by their strengths: the stronger one, that
-// by bytes, or that of the larger character set; false if neither does.
+// precedent returns the collation that takes precedence: the binary one, the stronger one, or, with
+// equal strengths, the one that compares by bytes or has the larger character set. It returns false
+// if neither does.
 func precedent(a gms.CollationID, ac byte, b gms.CollationID, bc byte) (gms.CollationID, bool) {
 	switch {
 	case a == gms.Collation_binary || b == gms.Collation_binary:
@@ -107,14 +109,14 @@ func columnsOfSubqueries(ctx *gms.Context, n gms.Node) (all gms.ColSet) {
 	return all
 }
 
-// isOfSubquery reports whether a column is one of a subquery or view. It may be computed from a
-// literal, whose collation is weaker; the column does not show that.
+// isOfSubquery reports whether a column belongs to a subquery or view. Such a column may be
+// computed from a literal, whose collation is weaker, but the column does not show that.
 func isOfSubquery(e gms.Expression, derived gms.ColSet) bool {
 	f, ok := e.(*expression.GetField)
 	return ok && (f.Database() == "" || derived.Contains(f.Id()))
 }
 
-// strength is MySQL's word for the strength of a collation.
+// strength returns MySQL's word for the strength of a collation.
 func strength(coercibility byte) string {
 	if coercibility == explicitCoercibility {
 		return "EXPLICIT"

@@ -13,11 +13,11 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file reads values of any type as dates with times, as MySQL does: numbers by their digits,
-// texts that have the digits of a number, too. Times are read in readtimes.go.
+// This file reads values of any type as dates with times, as MySQL does. It reads numbers by their
+// digits, and texts like numbers if they consist of digits. readtimes.go reads times.
 
-// momentOf returns a value as a date with a time, or false with a warning if it is none. A TIME is
-// that time of today.
+// momentOf reads a value as a date with a time. A TIME is that time of today. If the value is not a
+// date, momentOf warns and returns false.
 func momentOf(ctx *gms.Context, v any) (time.Time, bool) {
 	var ok bool
 	var t time.Time
@@ -91,7 +91,7 @@ func hasDate(v any) bool {
 	return len(digits) >= 12 && strings.Trim(digits, "0123456789") == ""
 }
 
-// sessionNow returns when the statement began, by the clock of the session's zone.
+// sessionNow returns the time when the statement began, in the session's time zone.
 func sessionNow(ctx *gms.Context) (time.Time, bool) {
 	zone, err := function.SessionTimeZone(ctx)
 	if err != nil {

@@ -125,8 +125,8 @@ func (m *movedTime) movesTime(ctx *gms.Context) bool {
 }
 
 // Eval implements gms.Expression. A TIME plus hours, minutes or seconds is a TIME, which may be
-// negative or longer than a day: go-mysql-server goes round at midnight. Beyond what a TIME holds the
-// result is NULL.
+// negative or longer than a day; go-mysql-server wraps it at midnight. If a TIME cannot hold the
+// result, the result is NULL.
 func (m *movedTime) Eval(ctx *gms.Context, values gms.Row) (any, error) {
 	if !m.movesTime(ctx) {
 		return m.Expression.Eval(ctx, values)
@@ -173,13 +173,13 @@ func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 	return children[0], nil // the child is a DateAdd or DateSub
 }
 
-// movers are words one of which is in each statement with an interval that is known to Moved.
+// movers: a statement with an interval that Moved must know contains at least one of these words.
 var movers = []string{"interval", "adddate", "subdate", "timestampadd", "execute"}
 
 // Moved is a rule that corrects additions of intervals to times in statements with an interval.
 func Moved(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if text := ctx.Query(); text != "" && !containsOne(text, movers) {
-		return n, transform.SameTree, nil // of an EXECUTE, and a procedure's statement, the text is not here
+		return n, transform.SameTree, nil // here the text of an EXECUTE, or of a procedure's statement, is not known
 	}
 	return transform.NodeExprsWithOpaque(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if m := newMoved(e); m != nil {

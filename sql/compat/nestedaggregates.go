@@ -7,17 +7,17 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// go-mysql-server takes an aggregate in a subquery for that of the query around if both have the
-// same text, as in HAVING SUM(v) > (SELECT SUM(v) FROM the same table): the subquery then has a row
-// for each of its table's. This file gives the inner aggregate another text.
+// An aggregate in a subquery may have the same text as one of the outer query, as in HAVING SUM(v)
+// > (SELECT SUM(v) FROM the same table). go-mysql-server mistakes it for that one. The subquery
+// then returns a row for each row of its table. This file changes the text of the inner aggregate.
 
 // nestedName is the name of the function that encloses the argument of a nested aggregate. No
 // client can write it.
 const nestedName = "farmsql.nested"
 
-// nestAggregates encloses the arguments of the aggregates of subqueries, once for each query around
-// that has an aggregate of the same name. Only subqueries that are planned after the aggregates
-// around them are looked at: those of WHERE and FROM come before.
+// nestAggregates encloses the arguments of aggregates in subqueries, once for each outer query that
+// has an aggregate of the same name. It handles only subqueries that are planned after the outer
+// query's aggregates. Subqueries in WHERE and FROM are planned before.
 func nestAggregates(query string, stmt sqlparser.Statement) {
 	if !containsTwice(query, "select") {
 		return
@@ -46,9 +46,9 @@ func nestAggregates(query string, stmt sqlparser.Statement) {
 	}, stmt)
 }
 
-// nestThose encloses the arguments of the aggregates with the given names; those with columns only
-// if the subquery has a table of the same name as the query around. Without one their texts differ,
-// unless the aggregate is that of the query around.
+// nestThose encloses the arguments of the aggregates in q with the given names. It handles
+// aggregates of columns only if sameTable is set: q reads a table of the same name as the outer
+// query. Otherwise their texts differ anyway, unless the aggregate belongs to the outer query.
 func nestThose(q *sqlparser.Subquery, names map[string]bool, sameTable bool) {
 	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
 		f, ok := node.(*sqlparser.FuncExpr)
@@ -62,7 +62,7 @@ func nestThose(q *sqlparser.Subquery, names map[string]bool, sameTable bool) {
 	}, q)
 }
 
-// sharesTable reports whether a table of a subquery has the name of one of the tables around it.
+// sharesTable reports whether a table of a subquery has the same name as one of the tables of the outer query.
 func sharesTable(q *sqlparser.Subquery, around sqlparser.TableExprs) bool {
 	shares := false
 	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
@@ -117,8 +117,7 @@ func (n *innerArgument) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return n.Child.Eval(ctx, row)
 }
 
-// String implements gms.Expression. The parentheses are all that distinguishes the aggregate from
-// the one of the query around.
+// String implements gms.Expression. Only the parentheses distinguish the aggregate from the one of the outer query.
 func (n *innerArgument) String() string { return "(" + n.Child.String() + ")" }
 
 // CollationCoercibility implements gms.CollationCoercible.

@@ -15,9 +15,9 @@ const (
 	// nestedMax bounds how deep an expression or a query may be: 1 + 1 + 1 is 2 deep. The
 	// time that planning takes grows with its square, 0.3 s at the bound.
 	nestedMax = 2000
-	// chainMax bounds the terms of a chain of AND and OR, which costs less.
+	// chainMax bounds the terms of a chain of AND and OR, which costs less than nesting.
 	chainMax = 100_000
-	// unionMax bounds the parts of a UNION: planning takes a second there.
+	// unionMax bounds the parts of a UNION. Planning a UNION of that many parts takes a second.
 	unionMax = 300
 )
 
@@ -34,9 +34,9 @@ func tooDeep(what string, most int) error {
 	return myerr.StackOverrun.New(what, most)
 }
 
-// A statement's views are parsed one by one, and planned inside each other. The bound is on
-// the depth that they would have if each stood inside the one before: each adds viewLevels,
-// and the greatest depth that a text of its length can have. The bound also ends views that
+// A statement's views are parsed one by one, but planned inside each other. The bound is on the
+// depth that they would have if each stood inside the one before. For each view it adds viewLevels,
+// and the greatest depth that a text of the view's length can have. The bound also ends views that
 // read each other in a circle, which would otherwise overflow Go's stack.
 const (
 	viewLevels = 20

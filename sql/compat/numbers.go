@@ -14,10 +14,10 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's ABS of the least integer of a type is negative, SIGN rounds its argument to an
-// integer first, ROUND of a double rounds halves up where MySQL rounds to the nearest even number,
-// TRUNCATE makes doubles of decimals, and operators of bits may make doubles of integers. It has no
-// operator ~, and no BENCHMARK.
+// In go-mysql-server ABS of the least integer of a type is negative, SIGN first rounds its argument
+// to an integer, ROUND rounds halves of doubles up (MySQL: to the nearest even number), TRUNCATE
+// turns decimals into doubles, and bit operators may turn integers into doubles. It has no operator
+// ~ and no BENCHMARK.
 
 func init() {
 	asScalar(
@@ -77,7 +77,7 @@ func numberFunction(name string) (gms.Function, bool) {
 // absolute computes ABS of an integer.
 func absolute(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	if n, ok := row.Unsigned(v[0]); ok {
-		return n, nil // although the type is not unsigned
+		return n, nil // the value is unsigned, although the call's type is signed
 	}
 	n, err := wholeOf(ctx, v[0])
 	if n == math.MinInt64 {
@@ -117,7 +117,7 @@ func rounded(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	case scale == 0:
 		return 0.0, nil
 	case math.IsInf(scaled, 0) || math.IsInf(scale, 0): // 0 times infinity is NaN
-		return n, nil // it has no digits so far behind the point
+		return n, nil // n has no digits so far behind the point
 	case digits < 0:
 		scale = math.Pow10(int(min(-digits, 400)))
 		return plainZero(math.RoundToEven(n/scale) * scale), nil
@@ -232,7 +232,7 @@ func (b *exactBits) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	case sqlparser.BitXorStr:
 		return l ^ r, nil
 	case sqlparser.ShiftLeftStr:
-		return l << r, nil // 0 if r is 64 or more, as a negative number is
+		return l << r, nil // shifts by 64 or more return 0, also for a negative r, which is large as unsigned
 	}
 	return l >> r, nil
 }

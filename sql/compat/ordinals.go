@@ -6,8 +6,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// nameOrdinals turns SELECT DISTINCT a + 1 ... ORDER BY 1 into ORDER BY a + 1:
-// go-mysql-server looks for the numbered column among those below DISTINCT.
+// nameOrdinals turns SELECT DISTINCT a + 1 ... ORDER BY 1 into ORDER BY a + 1. go-mysql-server
+// looks the numbered column up among the columns below DISTINCT.
 func nameOrdinals(stmt sqlparser.Statement) {
 	if stmt == nil {
 		return
@@ -53,8 +53,8 @@ func numbered(s *sqlparser.Select, e sqlparser.Expr) sqlparser.Expr {
 	return column.Expr
 }
 
-// nameConstants gives the columns without names of tables, in the first SELECT of a UNION with ORDER BY,
-// the names that they have in its result as aliases: go-mysql-server would sort the rows of
+// nameConstants gives expressions without columns, in the first SELECT of a UNION with ORDER BY, an
+// alias: the name that they have in the result. Without it, go-mysql-server would sort the rows of
 // SELECT 1 UNION SELECT 2 ORDER BY 1 by the constant, and not by the union's column.
 func nameConstants(stmt sqlparser.Statement) {
 	if stmt == nil {

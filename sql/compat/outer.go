@@ -19,11 +19,12 @@ import (
 const pushFiltersRule = "pushFilters"
 
 // aboveOuterJoins corrects the conditions of an inner join that contains an outer join. When
-// go-mysql-server reorders joins, it looks only at the tables of each condition: it loses
-// conditions on one table, and tests conditions on the outer join's optional side before that join,
-// or as a part of it. So aboveOuterJoins moves the conditions itself: one that may be true although a
-// row is missing goes above the inner join, and any other one on a single table goes to that table. A
-// condition that is false for a missing row also turns the outer join into an inner one.
+// go-mysql-server reorders joins, it looks only at the tables of each condition. It loses
+// conditions on one table. It tests conditions on the outer join's optional side before that join,
+// or as a part of it. So aboveOuterJoins moves the conditions itself. A condition that may be true
+// although a row is missing goes above the inner join. Any other condition on a single table goes
+// to that table. A condition that is false for a missing row also turns the outer join into an
+// inner one.
 func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		pushed, same, err := notBelowLaterals(apply)(ctx, a, n, scope, sel, flags)
@@ -244,7 +245,7 @@ type aboutTable struct {
 }
 
 // sortConditions decides for each condition of an inner join whether it stays at the join, goes
-// above the join, or goes below it, to the only table that the condition uses.
+// above it, or goes below it to the only table that it uses.
 func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 	inside, missing := tablesOf(join), missingIn(join.Left())
 	maps.Copy(missing, missingIn(join.Right()))
@@ -428,8 +429,8 @@ func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bo
 	return about, known
 }
 
-// needed returns the tables that must have a row for the condition to be true: it is not true if an
-// outer join has filled in NULLs for one of them.
+// needed returns the tables that must have a row for the condition to be true. If an outer join has
+// filled in NULLs for one of them, the condition is not true.
 func needed(e gms.Expression) map[gms.TableId]bool {
 	switch e := e.(type) {
 	case *expression.And:

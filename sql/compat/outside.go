@@ -14,9 +14,9 @@ import (
 // optimizeJoinsRule is the name of the rule that finds indexes.
 const optimizeJoinsRule = "optimizeJoins"
 
-// withoutOutside corrects filters over tables, and hash joins, in subqueries: a condition on a
-// column of the outer query must not be used for an index of the subquery's table.
-// go-mysql-server finds indexes by the names of columns only.
+// withoutOutside corrects filters over tables, and hash joins, in subqueries. A condition on a
+// column of the outer query must not be used for an index of the subquery's table. go-mysql-server
+// finds indexes only by the names of columns.
 func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		marked, unmarked, err := transform.Node(ctx, n, markOutside)

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's LPAD and RPAD count bytes, so that they cut characters in two, and panic
-// if the padding is empty. MySQL's count characters, or bytes for binary strings.
+// go-mysql-server's LPAD and RPAD count bytes, so that they cut characters in two. They panic if
+// the padding is empty. MySQL's count characters, except for binary strings.
 
 func padLeft(ctx *gms.Context, args gms.Row) (any, error)  { return padded(ctx, args, true) }
 func padRight(ctx *gms.Context, args gms.Row) (any, error) { return padded(ctx, args, false) }

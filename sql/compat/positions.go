@@ -8,8 +8,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server's LOCATE ignores the case of letters whatever the collation is, INSTR never does,
-// and INSERT counts bytes.
+// go-mysql-server's LOCATE ignores case whatever the collation is. Its INSTR never ignores case.
+// Its INSERT counts bytes.
 
 func init() {
 	locate := func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
@@ -30,8 +30,9 @@ func init() {
 		}})
 }
 
-// position returns where a text contains another, by the collation of the two, from a character on;
-// 0 if it does not. The first character is 1. Binary strings are compared, and counted, by bytes.
+// position returns the place, from the character number from on, at which the text within contains
+// the text what; 0 if it does not. The first character has the number 1. It compares by the
+// collation of both texts, and compares and counts binary strings by bytes.
 func position(ctx *gms.Context, c *scalarCall, within, what any, from int64) (any, error) {
 	text, err := padText(ctx, within)
 	if err != nil {
@@ -53,14 +54,14 @@ func position(ctx *gms.Context, c *scalarCall, within, what any, from int64) (an
 		if next < 0 {
 			return int64(0), nil
 		}
-		if at += next; at%int(size) == 0 { // elsewhere it is in the middle of two weights
+		if at += next; at%int(size) == 0 { // other places are in the middle of a weight
 			return int64(at)/size + 1, nil
 		}
 	}
 }
 
-// sorterOf returns the weights of the collation in which two expressions are compared; nil if that
-// is by their bytes.
+// sorterOf returns the weights of the collation by which two expressions are compared; nil if they
+// are compared by bytes.
 func sorterOf(ctx *gms.Context, a, b gms.Expression) gms.CollationSorter {
 	if types.IsBinaryType(a.Type(ctx)) || types.IsBinaryType(b.Type(ctx)) {
 		return nil
@@ -68,7 +69,7 @@ func sorterOf(ctx *gms.Context, a, b gms.Expression) gms.CollationSorter {
 	left, l := gms.GetCoercibility(ctx, a)
 	right, r := gms.GetCoercibility(ctx, b)
 	collation, _ := gms.ResolveCoercibility(left, l, right, r)
-	if collation == gms.Collation_binary || collation == gms.Collation_Unspecified { // of numbers, too
+	if collation == gms.Collation_binary || collation == gms.Collation_Unspecified { // numbers, too, have the binary collation
 		collation = gms.Collation_Default
 	}
 	return collation.Sorter()

@@ -8,13 +8,13 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server panics at CAST to a DATETIME with more than six digits of the second, and takes
-// such a TIME for one of six.
+// go-mysql-server panics at a CAST to a DATETIME with more than six fractional digits. It treats
+// such a TIME as one with six.
 
-// precisionMax is the greatest number of digits that a second of a type has.
+// precisionMax is the greatest number of fractional digits that a type can have.
 const precisionMax = 6
 
-// CheckPrecisions refuses casts to times with more digits of the second than there are.
+// CheckPrecisions refuses casts to times with more fractional digits than precisionMax.
 func CheckPrecisions(query string, stmt sqlparser.Statement) error {
 	if stmt == nil || !ContainsFold(query, "cast") && !ContainsFold(query, "convert") || !ContainsFold(query, "time") {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server takes texts for times only if all of them is a time in one of the usual spellings, and
-// numbers not at all. This file reads times as MySQL does.
+// go-mysql-server reads a text as a time only if the whole text is a time in one of the usual
+// spellings, and never reads a number as a time. This file reads times as MySQL does.
 
-// A clock is a time, or the time of day of a date: in microseconds, from -838:59:59 to 838:59:59.
+// A clock is a time, or a date's time of day, in microseconds. It is between -838:59:59 and 838:59:59.
 type clock int64
 
 const (
@@ -24,8 +24,9 @@ const (
 	clockMax          = 839*hourClock - secondClock
 )
 
-// clockOf reads a value as a time, in microseconds: of a date with a time, the time. It warns of what it cannot read; a value that begins with no time
-// has none.
+// clockOf reads a value as a time, in microseconds. Of a date with a time it takes the time of day.
+// It warns if it cannot read the whole value. It returns false if the value does not begin with a
+// time.
 func clockOf(ctx *gms.Context, v any) (us int64, ok bool) {
 	var c clock
 	var reading reading
@@ -54,7 +55,7 @@ func clockOf(ctx *gms.Context, v any) (us int64, ok bool) {
 	return int64(c), reading != unread
 }
 
-// A reading tells how much of a value is a time.
+// A reading says which part of a value was a time.
 type reading int
 
 const (
@@ -65,7 +66,7 @@ const (
 
 // clockOfNumber reads a number, hhmmss or YYYYMMDDhhmmss.
 func clockOfNumber(n decimal.Decimal) (clock, reading) {
-	const least, datetimes = 1e7, 1e10 // from least to datetimes, numbers are no times
+	const least, datetimes = 1e7, 1e10 // numbers from least to datetimes are neither times nor dates with times
 	whole, fraction := n.Abs().Truncate(0).IntPart(), clock(n.Abs().Mod(decimal.New(1, 0)).Shift(6).IntPart())
 	if n.Abs().GreaterThanOrEqual(decimal.NewFromInt(least)) {
 		switch {
@@ -91,14 +92,13 @@ func clockOfNumber(n decimal.Decimal) (clock, reading) {
 	return c, wholly
 }
 
-// clockOfDigits reads hhmmss; false if the minutes or seconds are more than 59, or the digits are too
-// many.
+// clockOfDigits reads hhmmss. It returns false if the minutes or seconds exceed 59, or if there are too many digits.
 func clockOfDigits(n int64) (clock, bool) {
 	c, ok := newClock(n/10000, n/100%100, n%100)
 	return c, ok && n < 1e10
 }
 
-// newClock returns hours, minutes and seconds as a time; false if the latter are more than 59.
+// newClock returns the time of h hours, m minutes and s seconds; false if m or s exceeds 59.
 func newClock(h, m, s int64) (clock, bool) {
 	h = min(h, 1e6) // more would overflow
 	return clock(h)*hourClock + clock(m)*minuteClock + clock(s)*secondClock, m < 60 && s < 60
@@ -130,7 +130,7 @@ func clockOfText(text string) (clock, reading) {
 // A scanner reads a text from its beginning.
 type scanner struct{ rest string }
 
-// takes moves over a byte, and reports whether it comes next.
+// takes reports whether the byte b comes next, and then moves past it.
 func (s *scanner) takes(b byte) bool {
 	if s.rest == "" || s.rest[0] != b {
 		return false
@@ -150,7 +150,7 @@ func (s *scanner) digits() string {
 	return digits
 }
 
-// number returns the number that comes next, with a bound; false if none does.
+// number returns the number that comes next, with an upper bound; false if no number comes.
 func (s *scanner) number() (n int64, ok bool) {
 	digits := s.digits()
 	for _, d := range []byte(digits) {
@@ -159,7 +159,7 @@ func (s *scanner) number() (n int64, ok bool) {
 	return n, digits != ""
 }
 
-// numberAfter returns the number that comes next behind a byte; it moves only if it does.
+// numberAfter returns the number that comes next after the byte b. If they do not come next, it does not move.
 func (s *scanner) numberAfter(b byte) (n int64, ok bool) {
 	before := s.rest
 	if s.takes(b) {
@@ -210,9 +210,10 @@ func (s *scanner) fraction() clock {
 	return c
 }
 
-// isTimestamp reports whether the text begins with a date: 12 or 14 digits, 8 digits and a T, or three
-// numbers with hyphens or slashes between them. MySQL reads a date alone as a time, 00:20:20; but here
-// it may be a date that go-mysql-server has made a text.
+// isTimestamp reports whether the text begins with a date: 12 or 14 digits, 8 digits and a T, or
+// three numbers with hyphens or slashes between them. MySQL reads a date alone as the time
+// 00:20:20. Here such a text is read as a date, because go-mysql-server may have made it from a
+// date.
 func (s scanner) isTimestamp() bool {
 	switch n := len(s.digits()); {
 	case n == 12 || n == 14:
@@ -229,7 +230,7 @@ func (s scanner) isTimestamp() bool {
 	return s.digits() != "" && (s.takes('-') || s.takes('/')) && s.digits() != ""
 }
 
-// timestamp reads the time of day behind a date.
+// timestamp skips a date, and reads the time of day after it.
 func (s *scanner) timestamp() (clock, reading) {
 	if !s.date() {
 		return 0, unread
@@ -266,8 +267,7 @@ func (s *scanner) timeOfDay() (clock, bool) {
 	return c + s.fraction(), ok
 }
 
-// date reads a date, and reports whether there is such a day. Digits without anything between them
-// are those of a year of two digits if there are twelve.
+// date reads a date, and reports whether such a day exists. In a text of twelve digits the year has two digits.
 func (s *scanner) date() bool {
 	if rest := *s; len(rest.digits()) >= 8 {
 		at := 8
@@ -277,7 +277,7 @@ func (s *scanner) date() bool {
 		day := scanner{s.rest[at-4 : at]}
 		n, _ := day.number()
 		s.rest = s.rest[at:]
-		return isDay(2000, n/100, n%100) // of the year nothing is used, and no day is refused
+		return isDay(2000, n/100, n%100) // the year does not matter, and no day of it is refused
 	}
 	year, _ := s.number()
 	s.rest = s.rest[1:]
@@ -287,7 +287,7 @@ func (s *scanner) date() bool {
 	return isDay(year, month, day)
 }
 
-// isDay reports whether there is such a day; months and days may be 0, as in MySQL.
+// isDay reports whether a day exists; month and day may be 0, as in MySQL.
 func isDay(year, month, day int64) bool {
 	if month > 12 || day > 31 {
 		return false

@@ -6,12 +6,12 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server looks for the row that a new row refers to before it stores the new row, and so
-// reports a missing reference (1452) where MySQL finds a duplicate key: INSERT ... ON DUPLICATE
-// KEY UPDATE then fails in place of updating the row that is there.
+// go-mysql-server looks for the row that a new row refers to before it stores the new row. So it
+// reports a missing reference (1452) where MySQL finds a duplicate key. INSERT ... ON DUPLICATE KEY
+// UPDATE then fails instead of updating the existing row.
 
-// A ReferringEditor can check references once a row is stored, and takes the row back if that
-// fails. Of a new row, old is nil.
+// A ReferringEditor can check a row's references after it has stored the row. If the check fails,
+// it removes the row. For a new row, old is nil.
 type ReferringEditor interface {
 	gms.ForeignKeyEditor
 	Refer(check func(ctx *gms.Context, old, row gms.Row) error)
@@ -34,8 +34,8 @@ func ReferLate(ctx *gms.Context, n gms.Node) {
 	})
 }
 
-// referLate moves the references of an editor to the editor of the table. A plan that is executed
-// again has none left to move.
+// referLate moves the references of an editor to the table's own editor. On the plan's next
+// execution none are left to move.
 func referLate(e *plan.ForeignKeyEditor) {
 	table, ok := e.Editor.(ReferringEditor)
 	if !ok || len(e.References) == 0 {

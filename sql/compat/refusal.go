@@ -11,13 +11,12 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server offers places where a syntax tree can be corrected, and none of them can return
-// an error.
+// go-mysql-server has hooks in which a syntax tree can be corrected, but a hook cannot return an error.
 
 // refusedName is the function for which planning fails.
 const refusedName = "farmsql.refused"
 
-// Refusal returns an expression for which planning fails with e.
+// Refusal returns an expression that makes planning fail with e.
 func Refusal(e *mysql.SQLError) sqlparser.Expr {
 	f := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(refusedName)}
 	for _, a := range []sqlparser.Expr{sqlparser.NewIntVal([]byte(strconv.Itoa(e.Num))), sqlparser.NewStrVal([]byte(e.State)), sqlparser.NewStrVal([]byte(e.Message))} {
@@ -44,7 +43,7 @@ var refused = gms.FunctionN{Name: refusedName, Fn: func(_ *gms.Context, args ...
 	if err != nil {
 		return nil, err
 	}
-	if code == myerr.ValueCount.Number { // go-mysql-server has an error of its own for this
+	if code == myerr.ValueCount.Number { // go-mysql-server has its own error with this number
 		return nil, gms.ErrInsertIntoMismatchValueCount.New()
 	}
 	return nil, myerr.Remade(code, said[1], said[2])

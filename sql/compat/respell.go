@@ -7,8 +7,9 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// Respell rewrites the first statement of a text where MySQL's parser knows words that
-// go-mysql-server's does not. If there is nothing to rewrite, it returns false. It rewrites as follows:
+// Respell rewrites words of the first statement of a text that MySQL's parser knows and
+// go-mysql-server's does not. If there is nothing to rewrite, it returns false. It rewrites as
+// follows:
 //
 //   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] becomes LOCK IN SHARE MODE, in the same places;
 //   - a column of type YEAR(4), as older versions and MariaDB dump it, becomes a YEAR;
@@ -179,7 +180,7 @@ func triggerBlocks(s *Tokens) []Edit {
 		return nil
 	}
 	s.Next()
-	if s.Token == sqlparser.FOLLOWS || s.Token == sqlparser.PRECEDES { // and the name of another trigger
+	if s.Token == sqlparser.FOLLOWS || s.Token == sqlparser.PRECEDES { // skips the word and another trigger's name
 		s.Next()
 		s.Next()
 	}

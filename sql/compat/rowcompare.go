@@ -10,12 +10,12 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// ComparedRows is a rule that turns comparisons of rows, (a, b) > (x, y), into what they mean: a > x OR a = x AND b > y.
-// go-mysql-server takes NULL for the greatest value in them, and knows no index for them, though programs page
-// through tables by them.
+// ComparedRows is a rule that replaces comparisons of rows, such as (a, b) > (x, y), by what they
+// stand for: a > x OR a = x AND b > y. In comparisons of rows go-mysql-server treats NULL as the
+// greatest value, and uses no index, though programs page through tables with them.
 func ComparedRows(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if text := ctx.Query(); text != "" && !strings.ContainsAny(text, "<>") && !ContainsFold(text, "execute") {
-		return n, transform.SameTree, nil // of an EXECUTE, and a procedure's statement, the text is not here
+		return n, transform.SameTree, nil // here the text of an EXECUTE, or of a procedure's statement, is not known
 	}
 	return transform.NodeExprsWithOpaque(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if by := rowComparison(e); by != nil {
@@ -37,8 +37,9 @@ func greaterOrEqual(l, r gms.Expression) gms.Expression {
 	return expression.NewGreaterThanOrEqual(l, r)
 }
 
-// rowComparison returns the comparisons of columns that a comparison of two rows means; nil for other expressions, and if
-// an operand that would be evaluated twice is neither a column nor a literal.
+// rowComparison returns the comparisons of columns that a comparison of two rows stands for. It
+// returns nil for other expressions, and if an operand that would be evaluated twice is neither a
+// column nor a literal.
 func rowComparison(e gms.Expression) gms.Expression {
 	var strict, last ordering
 	switch e.(type) {
@@ -70,7 +71,7 @@ func rowComparison(e gms.Expression) gms.Expression {
 	return by
 }
 
-// isSimple reports whether an expression may be evaluated twice without an effect, at no cost.
+// isSimple reports whether evaluating an expression twice has no side effect and costs little.
 func isSimple(e gms.Expression) bool {
 	switch e.(type) {
 	case *expression.GetField, *expression.Literal, *expression.BindVar:

@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file wraps go-mysql-server's rules in our corrections. The corrections in this file itself
-// concern joins in place of subqueries: go-mysql-server's rule forgets that the subquery of a
-// comparison may have only one row, and takes NULL for true in NOT IN.
+// This file wraps go-mysql-server's rules in our corrections. Its own corrections concern joins
+// that replace subqueries. go-mysql-server's rule ignores that the subquery of a comparison may
+// have only one row. In NOT IN it treats NULL as true.
 
 // unnestInSubqueries is the name of the rule that turns subqueries into joins.
 const unnestInSubqueries = "unnestInSubqueries"
@@ -100,13 +100,13 @@ func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.
 }
 
 // withSingleRows adds a check to joins that replace a comparison with a subquery: they fail with
-// error 1242 if the subquery has several rows. The rule itself does not check that.
+// error 1242 if the subquery has several rows. go-mysql-server's rule does not check that.
 func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !flags.SubqueryIsSet() {
 			return n, transform.SameTree, nil
 		}
-		guarded, unguarded, err := withSubqueries(ctx, n, guardSubqueries) // which may be joined with the tables around them
+		guarded, unguarded, err := withSubqueries(ctx, n, guardSubqueries) // these subqueries may become joins with the outer query's tables
 		if err != nil {
 			return n, transform.SameTree, err
 		}

@@ -10,24 +10,23 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file has what the functions share that go-mysql-server lacks, or computes wrongly whatever
-// their arguments are: those of texts (positions.go), numbers (numbers.go) and times
-// (timesums.go, weeks.go).
+// This file has the common code of the functions that go-mysql-server lacks, or computes wrongly
+// whatever the types of their arguments: functions of texts (positions.go), numbers (numbers.go)
+// and times (timesums.go, weeks.go).
 
 // A scalar is a function of values.
 type scalar struct {
 	name        string
 	least, most int // numbers of arguments
 	typ         func(ctx *gms.Context, args []gms.Expression) gms.Type
-	// eval computes the result from the values of the arguments, none of which is NULL, but for those
-	// in takesNull.
+	// eval computes the result from the values of the arguments. No value is NULL, unless the function is in takesNull.
 	eval func(ctx *gms.Context, call *scalarCall, values gms.Row) (any, error)
 }
 
 // scalars are the functions by name.
 var scalars = make(map[string]*scalar)
 
-// takesNull are the functions that take NULL for any argument but the first.
+// takesNull are the functions that accept NULL for all arguments except the first.
 var takesNull = setOf("week", "yearweek")
 
 // asScalar registers functions.
@@ -37,7 +36,7 @@ func asScalar(all ...*scalar) {
 	}
 }
 
-// always returns the type of a function whose results always have the same one.
+// always returns a function for scalar.typ that always returns t.
 func always(t gms.Type) func(*gms.Context, []gms.Expression) gms.Type {
 	return func(*gms.Context, []gms.Expression) gms.Type { return t }
 }
@@ -136,7 +135,7 @@ func (c *scalarCall) WithChildren(_ *gms.Context, children ...gms.Expression) (g
 	return newScalarCall(c.scalar, children)
 }
 
-// doubleOf converts a value to a double, with a warning if that is not all of a text.
+// doubleOf converts a value to a double. It warns if only a part of a text is a number.
 func doubleOf(ctx *gms.Context, v any) (float64, error) {
 	n, _, err := types.Float64.Convert(ctx, v)
 	switch {
@@ -149,7 +148,7 @@ func doubleOf(ctx *gms.Context, v any) (float64, error) {
 	return f, nil
 }
 
-// wholeOf converts a value to an integer, with a warning if that is not all of a text.
+// wholeOf converts a value to an integer. It warns if only a part of a text is a number.
 func wholeOf(ctx *gms.Context, v any) (int64, error) {
 	n, _, err := types.Int64.Convert(ctx, v)
 	switch {
@@ -162,7 +161,7 @@ func wholeOf(ctx *gms.Context, v any) (int64, error) {
 	return i, nil
 }
 
-// decimalOf converts a value to a decimal, with a warning if that is not all of a text.
+// decimalOf converts a value to a decimal. It warns if only a part of a text is a number.
 func decimalOf(ctx *gms.Context, v any) (decimal.Decimal, error) {
 	n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server puts the LIMIT of sql_select_limit directly above a derived table, whose columns
-// it then drops because nothing names them, and forgets SELECT DISTINCT.
+// go-mysql-server puts the LIMIT of sql_select_limit directly above a derived table. It then drops
+// the derived table's columns, because nothing names them. It adds no LIMIT to SELECT DISTINCT.
 
 // selectLimitRule is the name of the rule that adds the LIMIT of sql_select_limit.
 const selectLimitRule = "applyDefaultSelectLimit"

@@ -13,7 +13,7 @@ import (
 // go-mysql-server's parser drops the COLLATE of SET NAMES.
 
 // CheckNames refuses SET NAMES utf8mb4 with a collation of another character set: the connection's
-// literals would have that character set.
+// literals would then have that character set.
 func CheckNames(query string, stmt sqlparser.Statement) error {
 	if set, ok := stmt.(*sqlparser.Set); !ok || !setsNames(set) {
 		return nil
@@ -24,7 +24,7 @@ func CheckNames(query string, stmt sqlparser.Statement) error {
 	}
 	c, err := gms.ParseCollation("", collation, false)
 	if err != nil {
-		return nil // whoever sets the collation refuses it
+		return nil // the code that sets the collation refuses it
 	}
 	if c.CharacterSet() != gms.CharacterSet_utf8mb4 {
 		return myerr.CollationOfOther.New(collation, charset)
@@ -37,9 +37,9 @@ func setsNames(set *sqlparser.Set) bool {
 	return slices.ContainsFunc(set.Exprs, func(e *sqlparser.SetVarExpr) bool { return strings.EqualFold(e.Name.String(), "names") })
 }
 
-// SetNames makes SET NAMES utf8mb4 set the collation of the connection to the one after COLLATE, if
-// there is one. With another character set COLLATE remains without effect: literals would have that
-// character set, but they are all in UTF-8 here.
+// SetNames makes SET NAMES utf8mb4 COLLATE c set the connection's collation to c. With another
+// character set, COLLATE has no effect: literals would have that character set, but here all text
+// is in UTF-8.
 func SetNames(query string, stmt sqlparser.Statement) {
 	set, ok := stmt.(*sqlparser.Set)
 	if !ok || !ContainsFold(query, "names") {

@@ -22,14 +22,14 @@ func Extra(c *catalog.Column) string {
 	case c.Generated != "":
 		return "STORED GENERATED"
 	}
-	var said []string
+	var words []string
 	if !isLiteral(c.Default) {
-		said = append(said, "DEFAULT_GENERATED")
+		words = append(words, "DEFAULT_GENERATED")
 	}
 	if c.OnUpdate != "" {
-		said = append(said, "on update "+c.OnUpdate)
+		words = append(words, "on update "+c.OnUpdate)
 	}
-	return strings.Join(said, " ")
+	return strings.Join(words, " ")
 }
 
 // isLiteral reports whether a default is a literal. Expressions are in parentheses, except

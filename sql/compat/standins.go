@@ -9,10 +9,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// This file has the functions that replace go-mysql-server's: SUM and AVG, which it computes in
-// doubles (aggregates.go), functions of texts, times and numbers (astext.go, timeparts.go,
-// wholes.go, scalars.go), and decimal literals, which it rounds to the scale of the column that they are
-// compared with.
+// This file has the functions that replace go-mysql-server's:
+//
+//  - SUM and AVG, which it computes in doubles (aggregates.go);
+//  - functions of texts, times and numbers (astext.go, timeparts.go, wholes.go, scalars.go);
+//  - decimal literals, which it rounds to the scale of the column that they are compared with.
 
 var _ gms.Expression = (*exactLiteral)(nil)
 
@@ -78,8 +79,9 @@ var (
 	}}
 )
 
-// An exactLiteral hides a literal from go-mysql-server while a plan is built: go-mysql-server
-// would convert the literal to the type of the column that it is compared with, and so round it.
+// An exactLiteral hides a literal from go-mysql-server while a plan is built. Otherwise
+// go-mysql-server would convert the literal to the type of the column that it is compared with, and
+// round it.
 type exactLiteral struct{ *expression.Literal }
 
 // WithChildren implements gms.Expression.

@@ -13,20 +13,20 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's STR_TO_DATE takes the digits of %f for a number of microseconds, and returns the
-// last day of November for a year alone.
+// go-mysql-server's STR_TO_DATE reads the digits of %f as a number of microseconds. For a year
+// alone it returns the last day of November.
 
 func init() {
 	asScalar(&scalar{"str_to_date", 2, 2, strToDateType, strToDate})
 }
 
-// The specifiers of a format that make the result a date, a time, or one with a fraction.
+// Specifiers of a format that give the result a date, and those that give it a time.
 const (
 	ofDatePart = "aBbcDdejMmUuVvWwXxYy"
 	ofTimePart = "fHhIiklprSsT"
 )
 
-// strToDateType is a DATE, TIME or DATETIME, as the format says if it is a literal.
+// strToDateType returns DATE, TIME or DATETIME, depending on the format if that is a literal.
 func strToDateType(_ *gms.Context, args []gms.Expression) gms.Type {
 	l, ok := args[1].(*expression.Literal)
 	if !ok {
@@ -45,7 +45,7 @@ func strToDateType(_ *gms.Context, args []gms.Expression) gms.Type {
 	return types.Datetime
 }
 
-// hasSpecifier reports whether a format has one of some specifiers.
+// hasSpecifier reports whether a format has one of the specifiers in any.
 func hasSpecifier(format string, any string) bool {
 	for i := 0; i+1 < len(format); i++ {
 		if format[i] == '%' {
@@ -83,7 +83,7 @@ func strToDate(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	return t.Add(time.Duration(p.clock()) * time.Microsecond), nil
 }
 
-// A parsedDate is what STR_TO_DATE has read of a text, and what is left of the text.
+// A parsedDate has the parts that STR_TO_DATE has read from a text, and the rest of the text.
 type parsedDate struct {
 	text                                  string
 	year, month, day, yearDay             int
@@ -94,8 +94,8 @@ type parsedDate struct {
 	afternoon                             int // hours to add: 0 or 12
 }
 
-// parse reads the text by a format, and reports whether it has that form and a possible time. Text
-// behind is left.
+// parse reads the text by a format. It returns false if the text does not fit the format, or the
+// time is not possible. It leaves text behind the last part in p.text.
 func (p *parsedDate) parse(format string) bool {
 	if !p.read(format) {
 		return false
@@ -109,7 +109,7 @@ func (p *parsedDate) parse(format string) bool {
 	return p.hour < 24 && p.minute < 60 && p.second < 60
 }
 
-// read reads the text by a format, which may be a part of another.
+// read reads the text by a format, which may be the expansion of a single specifier.
 func (p *parsedDate) read(format string) bool {
 	for i := 0; i < len(format); i++ {
 		if p.text = strings.TrimLeft(p.text, " \t\n"); p.text == "" {
@@ -130,7 +130,7 @@ func (p *parsedDate) read(format string) bool {
 	return true
 }
 
-// specifier reads what one letter after a % stands for.
+// specifier reads the part of the text that a specifier stands for.
 func (p *parsedDate) specifier(f byte) (ok bool) {
 	switch f {
 	case 'Y':
@@ -174,7 +174,7 @@ func (p *parsedDate) specifier(f byte) (ok bool) {
 	return p.word(f)
 }
 
-// word reads what is not a number, or skips what a format says.
+// word reads the name that a specifier stands for, or skips the characters that it skips.
 func (p *parsedDate) word(f byte) bool {
 	switch f {
 	case 'M', 'b':
@@ -197,7 +197,7 @@ func (p *parsedDate) word(f byte) bool {
 	return f == '%'
 }
 
-// skipped are the characters that a format skips.
+// skipped maps specifiers to the characters that they skip.
 var skipped = map[byte]func(rune) bool{
 	'.': func(r rune) bool { return r < 0x80 && strings.ContainsRune("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", r) },
 	'@': func(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' },
@@ -209,7 +209,7 @@ var (
 	dayNames   = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 )
 
-// name reads one of some names, or its first three letters, and counts from first.
+// name reads one of names, or its first three letters if isShort. It stores the name's index plus first.
 func (p *parsedDate) name(names []string, isShort bool, to *int, first int) bool {
 	for i, name := range names {
 		if isShort {
@@ -240,7 +240,7 @@ func (p *parsedDate) number(most int, to *int) bool {
 	return err == nil
 }
 
-// readYear reads a year: one of two digits is between 1970 and 2069.
+// readYear reads a year. A year of two digits is between 1970 and 2069.
 func (p *parsedDate) readYear(most int, to *int) bool {
 	text := p.digits(most)
 	n, err := strconv.Atoi(text)
@@ -252,7 +252,7 @@ func (p *parsedDate) readYear(most int, to *int) bool {
 	return err == nil
 }
 
-// fraction reads up to six digits after the second.
+// fraction reads the fraction of a second, up to six digits.
 func (p *parsedDate) fraction() bool {
 	text := p.digits(fractionMost)
 	n, err := strconv.Atoi((text + "000000")[:fractionMost])
@@ -265,8 +265,7 @@ func (p *parsedDate) clock() int64 {
 	return int64((p.hour*60+p.minute)*60+p.second)*1e6 + int64(p.us)
 }
 
-// date returns the day, or false if there is none such: a month or a day that is 0 is none, as with
-// NO_ZERO_IN_DATE.
+// date returns the day, or false if no such day exists. As with NO_ZERO_IN_DATE, no month or day may be 0.
 func (p *parsedDate) date() (time.Time, bool) {
 	switch {
 	case p.yearDay > 0:
@@ -278,7 +277,7 @@ func (p *parsedDate) date() (time.Time, bool) {
 	return t, p.year > 0 && p.month > 0 && int(t.Month()) == p.month && p.day > 0 && t.Day() == p.day
 }
 
-// dayOfWeek returns the day that a week and a day of it name.
+// dayOfWeek returns the day given by a week and a day of the week.
 func (p *parsedDate) dayOfWeek() (time.Time, bool) {
 	year := p.year
 	if p.weekOfYear {
@@ -288,11 +287,11 @@ func (p *parsedDate) dayOfWeek() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	first := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
-	day := int(first.Weekday()) // of the first of January, from the beginning of a week
+	day := int(first.Weekday()) // days from the beginning of the week to the first of January
 	shift, isFirst := p.weekday, day == 0
 	if p.weekFromMonday {
 		day, shift = (day+6)%7, (p.weekday+6)%7
-		isFirst = day <= 3 // week 1 has four days or more of the year
+		isFirst = day <= 3 // the week of January 1 is week 1 if at least four of its days are in the year
 	}
 	at := shift - day + 7*(p.week-1)
 	if !isFirst {

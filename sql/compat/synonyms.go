@@ -152,7 +152,7 @@ func parameterCharsets(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// passwordFor turns SET PASSWORD FOR account = into ALTER USER account IDENTIFIED BY.
+// passwordFor turns SET PASSWORD FOR account = ... into ALTER USER account IDENTIFIED BY ....
 func passwordFor(s *Tokens) []Edit {
 	rest := s.query[s.end:]
 	blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n"))
@@ -166,7 +166,7 @@ func passwordFor(s *Tokens) []Edit {
 		}
 	}
 	all := []Edit{start, {s.end - 1, s.end, " IDENTIFIED BY "}}
-	if s.Next() != sqlparser.PASSWORD { // the function, which MariaDB wants here
+	if s.Next() != sqlparser.PASSWORD { // MariaDB requires the function PASSWORD here
 		return all
 	}
 	from := s.before

@@ -8,10 +8,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server takes an alias that a DELETE or UPDATE of several tables does not have for a table,
-// and the word QUICK of DELETE for an alias.
+// In a DELETE or UPDATE of several tables, go-mysql-server treats an undefined alias as a table. It
+// treats the word QUICK of DELETE as an alias.
 
-// CheckTargets refuses DELETE and UPDATE of what is none of their tables.
+// CheckTargets refuses a DELETE or UPDATE whose target is not one of the statement's tables.
 func CheckTargets(stmt sqlparser.Statement) error {
 	switch s := stmt.(type) {
 	case *sqlparser.Delete:
@@ -54,7 +54,7 @@ func isAmong(name string, tables sqlparser.TableExprs) bool {
 		case *sqlparser.ParenTableExpr:
 			found = isAmong(name, t.Exprs)
 		default:
-			found = true // its name is not known here
+			found = true // the names of its tables are not known here
 		}
 		if found {
 			return true
@@ -75,8 +75,7 @@ func tableOf(t *sqlparser.AliasedTableExpr) string {
 // itself.
 const keyOptionPrimary = 1
 
-// CheckPrimaryKeys refuses a CREATE TABLE with several primary keys, of which go-mysql-server would
-// take the first.
+// CheckPrimaryKeys refuses a CREATE TABLE with several primary keys. go-mysql-server would use the first.
 func CheckPrimaryKeys(stmt sqlparser.Statement) error {
 	d, ok := stmt.(*sqlparser.DDL)
 	if !ok || d.Action != sqlparser.CreateStr || d.TableSpec == nil {

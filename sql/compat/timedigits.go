@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// WithTimeDigits gives columns, parameters and variables that are declared TIME or TIME(n) the type of
-// that many digits: go-mysql-server refuses TIME(3), and keeps six digits in a TIME.
+// WithTimeDigits gives columns, parameters and variables that are declared TIME or TIME(n) a type
+// with n fractional digits. go-mysql-server refuses TIME(3), and keeps six digits in a TIME.
 func WithTimeDigits(query string, stmt sqlparser.Statement) {
 	switch stmt.(type) {
 	case *sqlparser.DDL, *sqlparser.AlterTable:
@@ -57,8 +57,8 @@ func asTime(c *sqlparser.ColumnType) {
 	}
 }
 
-// isTimeColumn reports whether an expression has the type of a column TIME(n). go-mysql-server compares and
-// moves times only of the type TIME that it knows.
+// isTimeColumn reports whether an expression has the type of a column TIME(n). go-mysql-server
+// compares values, and adds intervals, only of its own type TIME.
 func isTimeColumn(ctx *gms.Context, e gms.Expression) bool {
 	if e == nil || !e.Resolved() {
 		return false
@@ -67,7 +67,7 @@ func isTimeColumn(ctx *gms.Context, e gms.Expression) bool {
 	return ok
 }
 
-// asPlainTime returns an expression of type TIME(n) in the type of TIME that go-mysql-server knows.
+// asPlainTime converts an expression of type TIME(n) to go-mysql-server's own type TIME.
 func asPlainTime(ctx *gms.Context, e gms.Expression) gms.Expression {
 	f, ok := e.(*expression.GetField)
 	if !ok {
@@ -77,7 +77,7 @@ func asPlainTime(ctx *gms.Context, e gms.Expression) gms.Expression {
 	return expression.NewGetFieldWithTable(int(f.Id()), int(f.TableId()), plain, f.Database(), f.Table(), f.Name(), f.IsNullable(ctx)).WithIndex(f.Index())
 }
 
-// withPlainTimes replaces the columns TIME(n) that an expression compares, or moves by an interval.
+// withPlainTimes applies asPlainTime to the columns TIME(n) that an expression compares, or adds an interval to.
 func withPlainTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between, *function.DateAdd, *function.DateSub:

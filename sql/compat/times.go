@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server has no MAKETIME, TO_SECONDS, PERIOD_ADD and PERIOD_DIFF, and no TIMESTAMP with two
-// arguments. Its TIME and TIME_FORMAT take a time for one of a day.
+// go-mysql-server has no MAKETIME, TO_SECONDS, PERIOD_ADD and PERIOD_DIFF, and no TIMESTAMP with
+// two arguments. Its TIME and TIME_FORMAT read a TIME as a time of day.
 
 func init() {
 	asScalar(
@@ -32,12 +32,12 @@ func init() {
 		&scalar{"period_diff", 2, 2, always(types.Int64), periodDifference})
 }
 
-// timestampType is a DATETIME with as many digits after the second as the arguments have.
+// timestampType returns a DATETIME with as many fractional digits as the arguments have.
 func timestampType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	return datetimeOf(mostDigits(ctx, args...))
 }
 
-// timestampOf computes TIMESTAMP: a date with a time, and a time added to it.
+// timestampOf computes TIMESTAMP: a date with a time, plus a time.
 func timestampOf(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	t, ok := momentOf(ctx, v[0])
 	if !ok || len(v) == 1 {
@@ -104,7 +104,7 @@ func periodSum(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	return months/12*100 + months%12 + 1, nil
 }
 
-// periodDifference computes PERIOD_DIFF: the months between two.
+// periodDifference computes PERIOD_DIFF: the number of months between two periods.
 func periodDifference(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	a, err := monthsOf(ctx, "period_diff", v[0])
 	if err != nil {
@@ -114,7 +114,7 @@ func periodDifference(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	return a - b, err
 }
 
-// monthsOf returns the months since the year 0 of a period, YYMM or YYYYMM.
+// monthsOf returns the months from the year 0 to a period, YYMM or YYYYMM.
 func monthsOf(ctx *gms.Context, function string, v any) (int64, error) {
 	period, err := wholeOf(ctx, v)
 	if err != nil {
@@ -133,7 +133,7 @@ func monthsOf(ctx *gms.Context, function string, v any) (int64, error) {
 	return year*12 + month - 1, nil
 }
 
-// timeFormatted computes TIME_FORMAT. A date has no place in its format: the result is NULL.
+// timeFormatted computes TIME_FORMAT. If the format has a part of a date, the result is NULL.
 func timeFormatted(ctx *gms.Context, args gms.Row) (any, error) {
 	us, ok := clockOf(ctx, args[0])
 	if !ok {
@@ -160,7 +160,7 @@ func timeFormatted(ctx *gms.Context, args gms.Row) (any, error) {
 	return string(out), nil
 }
 
-// appendTimePart appends what a letter after a % stands for; false if it stands for a part of a date.
+// appendTimePart appends the part that a specifier stands for; false if it is a part of a date.
 func appendTimePart(out []byte, us int64, part byte) ([]byte, bool) {
 	s := us / 1e6
 	hour, minute, second := s/3600, s/60%60, s%60

@@ -30,7 +30,8 @@ func init() {
 // greatestTime is the greatest TIME, in microseconds: 838:59:59.
 const greatestTime = 3020399e6
 
-// boundedTime returns a time in microseconds, or the nearest that a TIME holds, with a warning.
+// boundedTime returns a time in microseconds. If a TIME cannot hold it, boundedTime warns and
+// returns the nearest that a TIME can.
 func boundedTime(ctx *gms.Context, us float64) int64 {
 	if math.Abs(us) > greatestTime {
 		myerr.TruncatedTimeValue.Warn(ctx, textOfTime(int64(max(min(us, math.MaxInt64/2), math.MinInt64/2))))
@@ -38,8 +39,8 @@ func boundedTime(ctx *gms.Context, us float64) int64 {
 	return int64(math.Round(max(min(us, greatestTime), -greatestTime)))
 }
 
-// sumType returns the type of ADDTIME and SUBTIME: that of a time or a date with a time as first
-// argument, else text.
+// sumType returns the type of ADDTIME and SUBTIME: the type of the first argument if that is a time
+// or a date with a time, otherwise text.
 func sumType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	switch t := args[0].Type(ctx); {
 	case row.IsTimespan(t):
@@ -50,7 +51,7 @@ func sumType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	return types.LongText
 }
 
-// timeSum computes ADDTIME, and SUBTIME with sign -1.
+// timeSum computes ADDTIME or, with sign -1, SUBTIME.
 func timeSum(ctx *gms.Context, c *scalarCall, v gms.Row, sign int64) (any, error) {
 	add, ok := spanOf(ctx, v[1])
 	if !ok {
@@ -82,7 +83,7 @@ func timeSum(ctx *gms.Context, c *scalarCall, v gms.Row, sign int64) (any, error
 	return types.Timespan(us), nil
 }
 
-// dateOf returns a value that is a date, or a text that begins with one, as a time.
+// dateOf reads a date, or a text that begins with one, as a date with a time.
 func dateOf(ctx *gms.Context, v any) (time.Time, bool) {
 	if _, isText := v.(string); isText && hasDate(v) {
 		return readMoment(ctx, v)
@@ -91,8 +92,8 @@ func dateOf(ctx *gms.Context, v any) (time.Time, bool) {
 	return d, ok
 }
 
-// spanOf returns a value that is a time, maybe with days before it, in microseconds; false, with a
-// warning, if it is none.
+// spanOf reads a time, perhaps with days before it, and returns microseconds. If the value is not a
+// time, spanOf warns and returns false.
 func spanOf(ctx *gms.Context, v any) (us int64, ok bool) {
 	if _, isDate := v.(time.Time); isDate {
 		return 0, false

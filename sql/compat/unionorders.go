@@ -10,10 +10,11 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// The ORDER BY of a UNION, INTERSECT or EXCEPT may name columns of the result alone. go-mysql-server
-// lets it name those of the first SELECT's tables, and use aggregates, and then finds no value.
+// The ORDER BY of a UNION, INTERSECT or EXCEPT may only name columns of the result. go-mysql-server
+// also accepts columns of the first SELECT's tables, and aggregates, and then finds no value for
+// them.
 
-// setOperations are in the text of every statement with a set operation.
+// setOperations: a statement with a set operation contains at least one of these words.
 var setOperations = []string{"union", "intersect", "except"}
 
 // CheckUnionOrders refuses aggregates and window functions in the ORDER BY of a set operation.
@@ -53,8 +54,7 @@ func aggregates(e sqlparser.Expr) bool {
 	return found
 }
 
-// checkUnionOrder refuses columns in the ORDER BY of a set operation that its first SELECT reads, and
-// does not return.
+// checkUnionOrder refuses an ORDER BY of a set operation with columns that the first SELECT reads but does not return.
 func checkUnionOrder(ctx *gms.Context, s *plan.SetOp) error {
 	if len(s.SortFields) == 0 {
 		return nil

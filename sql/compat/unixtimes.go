@@ -11,13 +11,13 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's FROM_UNIXTIME rounds to whole seconds and shows six digits of a fraction, and
-// its UNIX_TIMESTAMP does not read numbers as dates, and takes the wall time of a TIMESTAMP for one in UTC.
+// go-mysql-server's FROM_UNIXTIME rounds to whole seconds and shows six fractional digits. Its
+// UNIX_TIMESTAMP does not read numbers as dates, and reads the local time of a TIMESTAMP as UTC.
 
 // unixSecondsMost is the last second that FROM_UNIXTIME knows: 3001-01-18 23:59:59 UTC.
 const unixSecondsMost = 32536771199
 
-// unixFunction returns FROM_UNIXTIME with one argument; with two it is the DATE_FORMAT of that.
+// unixFunction returns FROM_UNIXTIME with one argument. With two arguments it is DATE_FORMAT of the result.
 func unixFunction(name string) (gms.Function, bool) {
 	if name != "from_unixtime" {
 		return nil, false
@@ -39,7 +39,7 @@ func unixFunction(name string) (gms.Function, bool) {
 	}}, true
 }
 
-// unixType is a DATETIME with as many digits after the second as the argument has.
+// unixType returns a DATETIME with as many fractional digits as the argument has.
 func unixType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	if !types.IsNumber(args[0].Type(ctx)) {
 		return types.DatetimeMaxPrecision
@@ -64,7 +64,7 @@ func fromUnixTime(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	return nil, gms.ErrInvalidTimeZone.New(zone)
 }
 
-// A unixTimestamp is UNIX_TIMESTAMP, which knows of a TIMESTAMP's values which instants they are.
+// A unixTimestamp is UNIX_TIMESTAMP. It knows which instants the values of a TIMESTAMP stand for.
 type unixTimestamp struct{ *function.UnixTimestamp }
 
 func newUnixTimestamp(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
@@ -79,7 +79,7 @@ func newUnixTimestamp(ctx *gms.Context, args ...gms.Expression) (gms.Expression,
 	return &unixTimestamp{u}, nil
 }
 
-// Type implements gms.Expression. It is an integer if there are no digits after the second.
+// Type implements gms.Expression. It is an integer if there are no fractional digits.
 func (u *unixTimestamp) Type(ctx *gms.Context) gms.Type {
 	if digits := fractionDigits(ctx, u.Date); digits > 0 {
 		return types.MustCreateDecimalType(19, uint8(digits))
@@ -97,7 +97,7 @@ func (u *unixTimestamp) Eval(ctx *gms.Context, values gms.Row) (any, error) {
 	return v, err
 }
 
-// seconds returns those since 1970.
+// seconds returns the seconds since 1970.
 func (u *unixTimestamp) seconds(ctx *gms.Context, values gms.Row) (any, error) {
 	if !types.IsTimestampType(u.Date.Type(ctx)) {
 		return u.UnixTimestamp.Eval(ctx, values)

@@ -40,11 +40,11 @@ func init() {
 const (
 	mondayFirst = 1 // a week begins on Monday, not on Sunday
 	weeksOfYear = 2 // days before a year's first week belong to the last week of the year before, not to week 0
-	firstDay    = 4 // the first week is that of the year's first Sunday, or Monday, not the one with four days of the year; the reverse without mondayFirst
+	firstDay    = 4 // the first week is that of the year's first Sunday, or Monday, not the one with four days of the year; without mondayFirst it is the reverse
 )
 
-// weekMode returns the mode that a call states; 0 if it states NULL, or none, because nobody can
-// change default_week_format here.
+// weekMode returns the mode that a call states. It returns 0 if the call states NULL or no mode:
+// default_week_format cannot be changed here.
 func weekMode(ctx *gms.Context, v gms.Row) (int64, error) {
 	if len(v) == 1 || v[1] == nil {
 		return 0, nil
@@ -78,14 +78,14 @@ func firstWeek(year int, mode int64, byFirstDay bool) time.Time {
 	if mode&mondayFirst != 0 {
 		begins = time.Monday
 	}
-	before := int(first.Weekday()-begins+7) % 7 // days of the year before in the week of the first day
+	before := int(first.Weekday()-begins+7) % 7 // days in the week of the first day that belong to the year before
 	if byFirstDay && before > 0 || !byFirstDay && before >= 4 {
 		return first.AddDate(0, 0, 7-before)
 	}
 	return first.AddDate(0, 0, -before)
 }
 
-// dayOf returns the day of a date; false if the value is none, or in the year 0.
+// dayOf reads the day of a date; false if the value is not a date, or in the year 0.
 func dayOf(ctx *gms.Context, v any) (time.Time, bool) {
 	if n, ok := row.Signed(v); ok {
 		v = strconv.FormatInt(n, 10)
@@ -100,7 +100,7 @@ func dayOf(ctx *gms.Context, v any) (time.Time, bool) {
 	return time.Date(d.Year(), d.Month(), d.Day(), 0, 0, 0, 0, time.UTC), d.Year() > 0
 }
 
-// ordinary computes a call by go-mysql-server's function.
+// ordinary evaluates a call with go-mysql-server's function.
 func ordinary(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	args := make([]gms.Expression, len(v))
 	for i, e := range c.ChildExpressions {

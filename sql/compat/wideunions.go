@@ -9,13 +9,13 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server converts both sides of a UNION, INTERSECT or EXCEPT of BIGINT UNSIGNED with signed
-// integers to BIGINT, so that what is beyond it becomes negative, and equal to other values.
+// In a UNION, INTERSECT or EXCEPT of BIGINT UNSIGNED with signed integers, go-mysql-server converts
+// both sides to BIGINT. Values beyond BIGINT become negative, and equal to other values.
 
 // wideDigits is the precision of the decimal that holds BIGINT and BIGINT UNSIGNED.
 const wideDigits = 20
 
-// WideUnions is a rule that has set operations convert BIGINT UNSIGNED and signed integers to
+// WideUnions is a rule that makes set operations convert BIGINT UNSIGNED and signed integers to
 // DECIMAL(20, 0), as MySQL does.
 func WideUnions(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	insert, ok := n.(*plan.InsertInto)
@@ -30,8 +30,8 @@ func WideUnions(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scop
 	return insert.WithSource(source), transform.NewTree, nil
 }
 
-// wideUnions changes the set operations of a plan, the inner ones first: the type of an inner one
-// decides on that around it.
+// wideUnions changes the set operations of a plan, the inner ones first: an outer one's type
+// depends on the types of the inner ones.
 func wideUnions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	return transform.NodeWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		s, ok := n.(*plan.SetOp)
@@ -68,8 +68,9 @@ func wideUnion(ctx *gms.Context, s *plan.SetOp, left, right *plan.Project) (gms.
 	return changed, same, err
 }
 
-// signedColumn returns the column that an expression of a set operation's side converts to BIGINT, with
-// the type that it has; nil if it does not. A column that is one already has no conversion.
+// signedColumn returns the column, with its own type, that an expression of a set operation's side
+// converts to BIGINT. It returns nil if the expression does not convert a column: a BIGINT column
+// needs no conversion.
 func signedColumn(ctx *gms.Context, e gms.Expression, child gms.Node, at int) *expression.GetField {
 	alias, ok := e.(*expression.Alias)
 	columns := child.Schema(ctx)
@@ -87,12 +88,12 @@ func signedColumn(ctx *gms.Context, e gms.Expression, child gms.Node, at int) *e
 	return expression.NewGetFieldWithTable(g.Index(), int(g.TableId()), columns[at].Type, g.Database(), g.Table(), g.Name(), g.IsNullable(ctx))
 }
 
-// asWide returns the conversion of a column to DECIMAL(20, 0) with the name of another conversion.
+// asWide converts a column to DECIMAL(20, 0). The conversion has the name of the conversion of.
 func asWide(of gms.Expression, column *expression.GetField) gms.Expression {
 	return expression.NewAlias(of.(*expression.Alias).Name(), expression.NewConvertWithLengthAndScale(column, expression.ConvertToDecimal, wideDigits, 0))
 }
 
-// IsWide reports whether whole numbers of two types fit together into a DECIMAL only.
+// IsWide reports whether only a DECIMAL can hold the whole numbers of both types.
 func IsWide(a, b gms.Type) bool {
 	isWhole := func(t gms.Type) bool { return types.IsInteger(t) || types.IsDecimal(t) }
 	if !isWhole(a) || !isWhole(b) {
@@ -104,8 +105,8 @@ func IsWide(a, b gms.Type) bool {
 // validateUnions is the name of the rule that refuses set operations whose sides have different types.
 const validateUnions = "validateUnionSchemasMatch"
 
-// withWideUnions wraps the rule validateUnionSchemasMatch: a set operation of which one side became a
-// decimal converts the other one when it runs.
+// withWideUnions wraps the rule validateUnionSchemasMatch. It accepts a set operation in which only
+// one side has become a decimal: the other side is converted when the operation runs.
 func withWideUnions(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -116,7 +117,7 @@ func withWideUnions(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// onlyWide reports whether the sides of all set operations differ in whole numbers and decimals only.
+// onlyWide reports whether the sides of all set operations differ only between whole numbers and decimals.
 func onlyWide(ctx *gms.Context, n gms.Node) bool {
 	only := true
 	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {

@@ -6,10 +6,10 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// go-mysql-server takes the table p.s for the query s of a WITH. So a query that has the name of a
-// table that is named with its database gets another name.
+// go-mysql-server mistakes a table p.s for the query s of a WITH. So the query gets another name if
+// a table of that name is qualified with its database.
 
-// NameWiths renames the queries of WITH whose names the statement also has behind a database's name.
+// NameWiths renames each query of a WITH if the statement qualifies a table of the same name with a database.
 func NameWiths(query string, stmt sqlparser.Statement) {
 	if stmt == nil || !ContainsFold(query, "with") {
 		return
@@ -20,7 +20,8 @@ func NameWiths(query string, stmt sqlparser.Statement) {
 	}
 }
 
-// qualifiedTables returns the names of tables that are read, and named with their databases, in lower case.
+// qualifiedTables returns the names, in lower case, of tables that a statement reads and qualifies
+// with their databases.
 func qualifiedTables(stmt sqlparser.Statement) map[string]bool {
 	names := make(map[string]bool)
 	// The visitor never fails, so neither does Walk.
@@ -40,7 +41,7 @@ func lowered(t sqlparser.TableIdent) string { return sqlparser.NewColIdent(t.Str
 // withNames renames queries of WITH.
 type withNames struct{ qualified map[string]bool }
 
-// rename gives the tables below a node that are queries of WITH their new names.
+// rename gives new names to the tables below a node that are queries of a WITH.
 func (w withNames) rename(n sqlparser.SQLNode, names map[string]string) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
@@ -62,8 +63,8 @@ func (w withNames) rename(n sqlparser.SQLNode, names map[string]string) {
 	}, n)
 }
 
-// renameScope renames the queries of a statement's WITH, within it. It returns false if it has walked
-// the statement.
+// renameScope renames the queries of a statement's WITH within the statement. It returns false if
+// it has walked the statement itself.
 func (w withNames) renameScope(n sqlparser.SQLNode, with **sqlparser.With, names map[string]string) (walk bool) {
 	if *with == nil {
 		return true
@@ -84,13 +85,13 @@ func (w withNames) renameScope(n sqlparser.SQLNode, with **sqlparser.With, names
 		}
 	}
 	kept := *with
-	*with = nil // has been walked
+	*with = nil // its queries have been renamed
 	w.rename(n, inner)
 	*with = kept
 	return false
 }
 
-// declare notes the name of a query of a WITH, which hides those around it.
+// declare notes the name of a query of a WITH, which hides outer queries of the same name.
 func (w withNames) declare(c *sqlparser.CommonTableExpr, names map[string]string) {
 	name := lowered(c.As)
 	delete(names, name)
@@ -100,7 +101,7 @@ func (w withNames) declare(c *sqlparser.CommonTableExpr, names map[string]string
 	}
 }
 
-// renameTable gives a table that is a query of a WITH its new name, and the old one as an alias.
+// renameTable gives a table that is a query of a WITH its new name, and makes the old name its alias.
 func renameTable(t *sqlparser.AliasedTableExpr, names map[string]string) {
 	name, ok := t.Expr.(sqlparser.TableName)
 	if !ok || !name.DbQualifier.IsEmpty() {
