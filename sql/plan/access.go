@@ -9,16 +9,15 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An Access is a way to read a table: by ranges of one index or, for an OR, by those of several.
+// An Access is a way to read a table: by ranges of one index or, for an OR, by ranges of several indexes.
 type Access struct {
-	// Branches are read one after the other. A row that meets the condition of an earlier branch is
-	// returned by that one only.
+	// Branches are read one after the other. If a row meets the conditions of several branches,
+	// only the first of them returns it.
 	Branches []Branch
-	// Ordered is set if the rows come in the wanted order, if the index is read backwards for
-	// Reverse.
+	// Ordered is set if the rows come in the wanted order. Reverse is set if the index must be read backwards for that.
 	Ordered, Reverse bool
-	// Covers is set if all rows that the access reads meet the scan's condition, unless a range for the
-	// values of a statement is wide.
+	// Covers is set if all rows that the access reads meet the scan's condition. It does not hold for
+	// values whose range is wide.
 	Covers bool
 }
 
@@ -27,20 +26,19 @@ type Branch struct {
 	Index *store.KeyInfo
 	// Parts bound the first columns of the index. All but the last give single values.
 	Parts []Part
-	// Alternatives are set, and Parts are not, if the branch reads what any of several does, all of
-	// this index.
+	// Alternatives replace Parts if the branch reads the rows of several conditions, all by the same index.
 	Alternatives []Branch
-	// Condition is what the branch's rows meet, if there are several branches.
+	// Condition is the condition that the branch's rows meet; set if there are several branches.
 	Condition Condition
 }
 
-// A Part bounds a column of an index: by values, if there are any, by NULL, by a column of the tables
-// that a join reads before, or by other bounds and patterns.
+// A Part bounds a column of an index: by Values, by NULL, by a column of an earlier table of the
+// join (Outer), or by Bounds and patterns.
 type Part struct {
 	Column int
 	Values []Operand
 	Null   bool
-	Outer  *int // the number of the column in the join's rows
+	Outer  *int // number of the column in the join's rows; nil if not set
 	Bounds []Compare
 	Likes  []Like
 }
@@ -115,8 +113,8 @@ func (p Part) String() string {
 	return fmt.Sprint(strings.Join(s, " "))
 }
 
-// accesses returns the ways to read a table for a condition, without those that others are
-// certainly better than; the last is the whole table if there is no index.
+// accesses returns the ways to read a table for a condition, except those that are certainly worse
+// than another. If no index can be used, it returns an access to the whole table.
 func accesses(table *store.TableInfo, where Condition) []Access {
 	all := conjuncts(where)
 	var list []Access
@@ -137,21 +135,21 @@ func accesses(table *store.TableInfo, where Condition) []Access {
 	for i := range list {
 		isBounded = isBounded || list[i].isBounded()
 	}
-	if !isBounded { // a pattern may bound nothing
+	if !isBounded { // a pattern may have no bound
 		list = append(list, Access{Branches: []Branch{{Index: table.PrimaryKey}}})
 	}
 	return list
 }
 
-// isBounded reports whether an access reads a part of an index for any values.
+// isBounded reports whether an access reads only a part of an index, whatever the values are.
 func (a *Access) isBounded() bool {
 	return !slices.ContainsFunc(a.Branches, func(b Branch) bool { return len(b.Parts) > 0 && b.Parts[0].hasPatternsOnly() })
 }
 
-// hasPatternsOnly reports whether patterns are all that bounds a column.
+// hasPatternsOnly reports whether only patterns bound a column.
 func (p *Part) hasPatternsOnly() bool { return !p.isPoints() && len(p.Bounds) == 0 }
 
-// branches returns the indexes of which a conjunction bounds the first column.
+// branches returns a branch for each index whose first column a conjunction bounds.
 func branches(table *store.TableInfo, all []Condition) []Branch {
 	var list []Branch
 	for _, k := range table.Keys() {
@@ -163,7 +161,7 @@ func branches(table *store.TableInfo, all []Condition) []Branch {
 	return list
 }
 
-// branch returns how an index is read for a conjunction; false if it is of no use.
+// branch returns the branch of an index for a conjunction; false if the index is of no use.
 func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, bool) {
 	b := Branch{Index: k}
 	if k.Spatial || k == table.PrimaryKey && table.IsKeyless() {
@@ -187,7 +185,7 @@ func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, 
 	return b, true
 }
 
-// partOf returns how a conjunction bounds a column: by as few values as possible.
+// partOf returns the part by which a conjunction bounds a column; it prefers the one with the fewest values.
 func partOf(column int, all []Condition) Part {
 	p := Part{Column: column}
 	for _, c := range all {
@@ -224,8 +222,8 @@ func partOf(column int, all []Condition) Part {
 	return p
 }
 
-// union returns the access for an OR of which each condition bounds an index. Which one is decided
-// by the number of parts that give single values.
+// union returns the access for an OR. Each condition of the OR must bound an index. Of several
+// indexes it takes the one with the most parts that give single values.
 func union(table *store.TableInfo, or Or) (Access, bool) {
 	var a Access
 	for _, c := range or {
@@ -248,7 +246,7 @@ func union(table *store.TableInfo, or Or) (Access, bool) {
 	return a, len(a.Branches) <= branchesMax
 }
 
-// branchesMax bounds the branches of an access: each row is looked for in those before its own.
+// branchesMax bounds the branches of an access, because each row is tested against all earlier branches.
 const branchesMax = 32
 
 // points returns the number of parts that give single values.
@@ -262,8 +260,7 @@ func (b *Branch) points() int {
 	return n
 }
 
-// order marks those accesses that return rows in an order, and adds one for each other index that
-// does.
+// order marks the accesses that return rows in an order. For each other index in that order it adds an access.
 func order(table *store.TableInfo, list []Access, where Condition, by []Order) []Access {
 	known := make(map[*store.KeyInfo]bool)
 	for i := range list {
@@ -274,7 +271,7 @@ func order(table *store.TableInfo, list []Access, where Condition, by []Order) [
 		known[b.Index] = true
 		list[i].Ordered, list[i].Reverse = ordered(table, b, by)
 		if b.IsUnique(table) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isSingle() }) {
-			list[i].Ordered = true // there is one row at most
+			list[i].Ordered = true // the access returns one row at most
 		}
 	}
 	for _, k := range table.Keys() {
@@ -292,8 +289,8 @@ func order(table *store.TableInfo, list []Access, where Condition, by []Order) [
 	return list
 }
 
-// ordered reports whether a branch's rows come in an order, perhaps backwards. Columns of which
-// there is one value do not matter.
+// ordered reports whether a branch's rows come in an order, perhaps backwards. It ignores columns
+// that have a single value.
 func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 	k := b.Index
 	if k.Access == catalog.AccessHash || k == table.PrimaryKey && table.IsKeyless() || slices.ContainsFunc(k.Codecs, hasPrefix) {
@@ -311,7 +308,7 @@ func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 			at++
 		}
 	}
-	given := false // whether the direction is given
+	given := false // whether the direction is known
 	for _, o := range by {
 		if o.Column < 0 {
 			return false, false

@@ -19,7 +19,7 @@ import (
 // ErrRefused is the error of a tree that this package does not plan.
 var ErrRefused = errors.New("plan: refused")
 
-// refused returns an ErrRefused that says what for.
+// refused returns an ErrRefused with the reason.
 func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 }
@@ -32,13 +32,13 @@ type Query struct {
 	Change *Change
 	// Insert is set for INSERT and REPLACE, which have no Rows.
 	Insert *Insert
-	// computed are expressions without columns: the values behind those of the statement.
+	// computed has the expressions without columns. Their values follow the values of the statement.
 	computed []computed
-	// subqueries are those in expressions; each comes after those within it.
+	// subqueries has the subqueries in expressions; inner ones come first.
 	subqueries []*Subquery
-	// parameters are those in all expressions.
+	// parameters has the parameters in all expressions.
 	parameters []*Parameter
-	// Shared is set if several goroutines may run the query at a time.
+	// Shared is set if several goroutines may run the query at the same time.
 	Shared bool
 }
 
@@ -73,25 +73,25 @@ func (q *Query) String() string {
 	return b.String()
 }
 
-// A builder makes a Query of a resolved tree.
+// A builder makes a Query from a resolved tree.
 type builder struct {
 	ctx        *gms.Context
 	tables     []*store.TableInfo
 	parameters []int
 	shared     bool
-	// values are those for which the query is built.
+	// values are the values for which the query is built.
 	values []Value
-	// bound are the parameters in expressions, and computed the expressions without columns.
+	// bound has the parameters in expressions, computed the expressions without columns.
 	bound    []*Parameter
 	computed []computed
-	// subqueries are those that have been built, and level is that which is being built.
+	// subqueries has the subqueries built so far, level the one that is being built.
 	subqueries []*Subquery
 	level      *level
 }
 
-// Build returns the plan for a tree that go-mysql-server has resolved, in which a variable v1 stands
-// for the value of number parameters[0], and so on, among values. tables are those that the tree reads. The error
-// is an ErrRefused if the tree has anything that this package does not know.
+// Build returns the plan for a tree that go-mysql-server has resolved. In the tree a variable v1
+// stands for values[parameters[0]], and so on. tables are the tables that the tree reads. The error
+// is an ErrRefused if the tree has a part that this package does not know.
 func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameters []int, values []Value) (*Query, error) {
 	b := &builder{ctx: ctx, tables: tables, parameters: parameters, shared: true, values: values}
 	for _, t := range tables {
@@ -212,7 +212,7 @@ func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
 	return b.filterRows(n)
 }
 
-// filterRows is filter for rows that are not joined, and a condition whose subqueries are values.
+// filterRows is filter for rows that are not joined. The condition's subqueries become values.
 func (b *builder) filterRows(n *gmsplan.Filter) (Node, scope, error) {
 	if d, ok := n.Child.(*gmsplan.SubqueryAlias); ok {
 		if d, ok = within(b.ctx, d, n.Expression); ok {
@@ -260,7 +260,7 @@ func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
 	return &Project{child, exprs}, scopeOf(n.Projections, s), err
 }
 
-// withoutDual returns the node below a projection that a SELECT without a table has for ORDER BY and HAVING.
+// withoutDual returns the node below a projection that a SELECT without a table has only for ORDER BY and HAVING.
 func withoutDual(n gms.Node) gms.Node {
 	p, ok := n.(*gmsplan.Project)
 	if !ok || len(p.Projections) != 1 {
@@ -273,11 +273,11 @@ func withoutDual(n gms.Node) gms.Node {
 	return n
 }
 
-// ids returns the scope of the rows of expressions whose values are not compared with columns of tables.
+// ids returns the scope of the rows of expressions. Their values are not compared with columns of tables.
 func ids(exprs []gms.Expression) scope { return scopeOf(exprs, scope{}) }
 
-// scopeOf returns the scope of the rows of expressions over those of another. An expression that nothing
-// refers to has no id.
+// scopeOf returns the scope of the rows that expressions make of the rows of another scope. An
+// expression to which nothing refers has no id.
 func scopeOf(exprs []gms.Expression, of scope) scope {
 	s := scope{ids: make([]gms.ColumnId, len(exprs))}
 	if of.codecs != nil {
@@ -294,7 +294,8 @@ func scopeOf(exprs []gms.Expression, of scope) scope {
 	return s
 }
 
-// columnBehind returns the expression of whose values an expression has one.
+// columnBehind returns the operand of an alias, MIN or MAX, because the expression's values are the
+// operand's. It returns other expressions unchanged.
 func columnBehind(e gms.Expression) gms.Expression {
 	switch e := e.(type) {
 	case *expression.Alias:
@@ -363,7 +364,7 @@ func (b *builder) orders(fields gms.SortFields, child Node, s scope) ([]Order, e
 	return by, nil
 }
 
-// columnOf returns the position of the column that an expression is, -1 if it is none.
+// columnOf returns the position of the column if the expression is a column, otherwise -1.
 func columnOf(e gms.Expression) int {
 	if a, ok := e.(*expression.Alias); ok {
 		e = a.Child

@@ -12,27 +12,27 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file makes a Join of go-mysql-server's joins, which are of two tables each.
+// This file makes a Join of go-mysql-server's joins, each of which has two sides.
 
-// joinedMax bounds the tables of a join: each of them may be the outermost.
+// joinedMax bounds the tables of a join, because the search for orders tries each of them as the outermost.
 const joinedMax = 12
 
 // A joinBuilder collects the tables of a join and its conditions.
 type joinBuilder struct {
 	*builder
 	*Join
-	// inner are the conditions that all rows meet, on[t] those that decide which rows of table t, if that
-	// is not joined by an inner join, belong to those of the tables before.
+	// inner has the conditions that all rows meet. on[t] has the conditions that decide which rows of
+	// table t belong to rows of the earlier tables; it is empty if t is joined by an inner join.
 	inner []gms.Expression
 	on    map[int][]gms.Expression
-	// sets are the conditions of inner that a column is in a set.
+	// sets has the conditions in inner that a column is in a set.
 	sets []Condition
-	// hasSemi is set if conditions that are semi-joins become such.
+	// hasSemi is set if conditions that can be semi-joins become semi-joins.
 	hasSemi bool
 }
 
-// join returns the plan of a join; where is the condition above it, nil for none. Its semi-joins are tables of
-// the join if hasSemi is set, else values.
+// join returns the plan of a join. where is the condition above it; nil if there is none. If
+// hasSemi is set, semi-joins become tables of the join, otherwise values.
 func (b *builder) join(n gms.Node, where gms.Expression, hasSemi bool) (Node, scope, error) {
 	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression), nil, hasSemi}
 	s, err := j.flatten(n)
@@ -58,7 +58,7 @@ func (b *builder) join(n gms.Node, where gms.Expression, hasSemi bool) (Node, sc
 	return j.Join, s, j.placeAll(b.ctx, j.innerJoins(append(inner, j.sets...), on), on)
 }
 
-// conjunction returns the conditions that several expressions are.
+// conjunction returns the conditions that the expressions of a conjunction stand for.
 func (b *builder) conjunction(all []gms.Expression, s scope) (out []Condition, err error) {
 	for _, e := range all {
 		c, err := b.condition(e, s)
@@ -70,8 +70,8 @@ func (b *builder) conjunction(all []gms.Expression, s scope) (out []Condition, e
 	return out, nil
 }
 
-// flatten adds the tables and conditions of a node, and returns its scope. The right side of a LEFT JOIN
-// must be a table: then its rows depend on those of the tables before it, and on nothing else.
+// flatten adds the tables and conditions of a node, and returns its scope. The right side of a LEFT
+// JOIN must be a single table. So its rows depend only on the rows of the earlier tables.
 func (j *joinBuilder) flatten(n gms.Node) (scope, error) {
 	switch n := n.(type) {
 	case *gmsplan.JoinNode:
@@ -111,7 +111,7 @@ func (j *joinBuilder) flatten(n gms.Node) (scope, error) {
 	return scope{}, refused("a join of %T", n)
 }
 
-// source adds the rows of a node that is no table, and returns their scope.
+// source adds the rows of a node that is not a table, and returns their scope.
 func (j *joinBuilder) source(n gms.Node) (scope, error) {
 	node, s, err := j.node(n)
 	if err != nil {
@@ -128,7 +128,7 @@ func (j *joinBuilder) source(n gms.Node) (scope, error) {
 	return s, nil
 }
 
-// add adds a table behind the others.
+// add appends a table.
 func (j *joinBuilder) add(t JoinTable) {
 	if len(j.Tables) > 0 {
 		last := &j.Tables[len(j.Tables)-1]
@@ -151,10 +151,11 @@ func (j *joinBuilder) table(n gms.Node) (scope, error) {
 	return s, nil
 }
 
-// innerJoins makes inner joins of those LEFT JOINs whose rows of NULLs the other conditions refuse: it
-// returns all conditions that hold for every row, and leaves those of the other LEFT JOINs in on.
+// innerJoins turns a LEFT JOIN into an inner join if another condition is never true for its rows
+// of NULLs. It returns all conditions that hold for every row. It leaves the conditions of the
+// remaining LEFT JOINs in on.
 func (j *Join) innerJoins(inner []Condition, on [][]Condition) []Condition {
-	for i := 0; i < len(inner); i++ { // what it appends refuses NULLs, too
+	for i := 0; i < len(inner); i++ { // also visits the conditions that it appends
 		for _, column := range refusesNull(inner[i]) {
 			if t := j.tableOf(column); j.Tables[t].Kind == Left {
 				j.Tables[t].Kind = Inner
@@ -165,7 +166,7 @@ func (j *Join) innerJoins(inner []Condition, on [][]Condition) []Condition {
 	return inner
 }
 
-// refusesNull returns columns that are not NULL if a condition is true.
+// refusesNull returns columns that cannot be NULL if a condition is true.
 func refusesNull(c Condition) []int {
 	switch c := c.(type) {
 	case Compare:
@@ -187,8 +188,9 @@ func refusesNull(c Condition) []int {
 	return nil
 }
 
-// placeAll gives each condition to the scan of the table that has all of its columns, or else to the
-// join. WHERE on a table of a LEFT JOIN is a matter of the join, for the table may have no row.
+// placeAll gives each condition to the scan of the only table that it uses, otherwise to the join.
+// A condition of WHERE on a table of a LEFT JOIN belongs to the join, because the table may have no
+// row.
 func (j *Join) placeAll(ctx *gms.Context, inner []Condition, on [][]Condition) error {
 	for _, c := range inner {
 		t, err := j.onlyTable(ctx, c)
@@ -224,8 +226,8 @@ func (j *Join) placeAll(ctx *gms.Context, inner []Condition, on [][]Condition) e
 	return nil
 }
 
-// restrictAll adds to the scans of tables what an OR on several tables says of each: the rows of a for which
-// a.x = 1 AND b.y = 2 OR a.x = 3 AND b.y = 4 may be true have a.x = 1 OR a.x = 3.
+// restrictAll adds to the scan of each table what an OR on several tables implies for it. If a.x =
+// 1 AND b.y = 2 OR a.x = 3 AND b.y = 4 is true, then a.x = 1 OR a.x = 3 is true.
 func (j *Join) restrictAll(ctx *gms.Context, c Condition) error {
 	or, ok := c.(Or)
 	if !ok {
@@ -249,8 +251,8 @@ func (j *Join) restrictAll(ctx *gms.Context, c Condition) error {
 	return nil
 }
 
-// partsOf returns what the parts of an OR say of one table; false if one of them says nothing. Conditions that
-// go-mysql-server evaluates are left out: they would be evaluated twice.
+// partsOf returns what the parts of an OR imply for one table; false if a part implies nothing. It
+// ignores conditions that go-mysql-server evaluates, because they would be evaluated twice.
 func (j *Join) partsOf(ctx *gms.Context, or Or, table int) (only Or, ok bool, err error) {
 	for _, part := range or {
 		var own And
@@ -286,8 +288,7 @@ func isOther(c Condition) bool {
 	return false
 }
 
-// onlyTable returns the number of the table that has all columns of a condition, -1 if there are
-// several, or no columns.
+// onlyTable returns the number of the only table that a condition uses; -1 if it uses several tables, or none.
 func (j *Join) onlyTable(ctx *gms.Context, c Condition) (int, error) {
 	tables, err := j.tablesOf(ctx, c)
 	if err != nil || len(tables) != 1 {
@@ -306,7 +307,7 @@ func (t *JoinTable) restrict(ctx *gms.Context, c Condition) error {
 	return err
 }
 
-// tablesOf returns the numbers of the tables that have the columns of a condition.
+// tablesOf returns the numbers of the tables that a condition uses.
 func (j *Join) tablesOf(ctx *gms.Context, c Condition) ([]int, error) {
 	columns, err := columnsOf(ctx, c)
 	if err != nil {
@@ -319,7 +320,7 @@ func (j *Join) tablesOf(ctx *gms.Context, c Condition) ([]int, error) {
 	return slices.Sorted(maps.Keys(tables)), nil
 }
 
-// moved returns a condition on rows in which each column is so many positions further on.
+// moved returns a condition with by added to the position of each column.
 func moved(ctx *gms.Context, c Condition, by int) (Condition, error) {
 	c, err := eachOther(c, func(e gms.Expression) (gms.Expression, error) {
 		return withColumns(ctx, e, func(column int) int { return column + by })
@@ -327,7 +328,7 @@ func moved(ctx *gms.Context, c Condition, by int) (Condition, error) {
 	return movedColumns(c, by), err
 }
 
-// movedColumns is moved for the columns that are compared without go-mysql-server.
+// movedColumns is moved for conditions that are not evaluated by go-mysql-server.
 func movedColumns(c Condition, by int) Condition {
 	switch c := c.(type) {
 	case And:

@@ -13,18 +13,18 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file makes values of the subqueries in expressions. A column of the query around is an Outer
-// within the subquery; what a column is compared with there is a value of the statement, computed for
-// each row around, by which an index is read.
+// This file turns the subqueries in expressions into values. Within the subquery, a column of the
+// outer query is an Outer. An expression of Outers that is compared with a column is a value of the
+// statement, computed for each outer row, so that an index can be used.
 
-// A level is a subquery that is being built, with the scope of the query around.
+// A level is a subquery that is being built. around is the scope of the query that contains it.
 type level struct {
 	*Subquery
 	around scope
 	next   *level
 }
 
-// isOuter reports whether an expression depends on the row around a subquery.
+// isOuter reports whether an expression depends on the outer row.
 func isOuter(ctx *gms.Context, e gms.Expression) (is bool) {
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		if _, ok := e.(*Outer); ok {
@@ -35,7 +35,7 @@ func isOuter(ctx *gms.Context, e gms.Expression) (is bool) {
 	return is
 }
 
-// outer returns a column of the query around that which is being built.
+// outer returns a column of an outer query as an Outer of the subquery that is being built.
 func (b *builder) outer(f *expression.GetField) (gms.Expression, error) {
 	l := b.level
 	if l == nil {
@@ -54,7 +54,7 @@ func (b *builder) outer(f *expression.GetField) (gms.Expression, error) {
 	return o, nil
 }
 
-// has reports whether a column is one of the queries around.
+// has reports whether a column belongs to one of the outer queries.
 func (l *level) has(f *expression.GetField) bool {
 	return l.around.place(f) >= 0 || l.next != nil && l.next.has(f)
 }
@@ -142,7 +142,7 @@ func (b *builder) subquery(q *gmsplan.Subquery, s scope) (*Scalar, error) {
 	return v, nil
 }
 
-// placed returns a column as an expression over the rows of a scope, or of the queries around.
+// placed returns a column as an expression over the rows of a scope, or of the outer queries.
 func (b *builder) placed(f *expression.GetField, s scope) (gms.Expression, error) {
 	if at := s.place(f); at >= 0 {
 		return f.WithIndex(at), nil
@@ -150,8 +150,8 @@ func (b *builder) placed(f *expression.GetField, s scope) (gms.Expression, error
 	return b.outer(f)
 }
 
-// isTextLike reports whether an expression is the value of a subquery, or a column of the query around one, and a text
-// that is compared with a column as values of the column are.
+// isTextLike reports whether an expression is an Outer or the value of a subquery, and a text that
+// is compared with a column in the same way as the column's values.
 func isTextLike(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
 	switch e.(type) {
 	case *Outer, *Scalar:
@@ -162,14 +162,15 @@ func isTextLike(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
 	return ok && row.IsCharacter(k.Kind) && types.IsTextOnly(t) && t.Collation() == k.Collation
 }
 
-// isFiner reports whether an expression with a subquery, or with a column of the query around one, has decimals of more
-// digits than a column: few of them, as those of AVG, are values of the column.
+// isFiner reports whether an expression with an Outer or a subquery returns decimals with more
+// digits than a column has. Few such decimals, for example results of AVG, can be values of the
+// column.
 func isFiner(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
 	t, ok := e.Type(ctx).(gms.DecimalType)
 	return ok && k.Kind == catalog.KindDecimal && int32(t.Scale()) > k.Scale && isOfSubquery(ctx, e)
 }
 
-// isOfSubquery reports whether an expression has the value of a subquery in it, or a column of the query around one.
+// isOfSubquery reports whether an expression contains an Outer or the value of a subquery.
 func isOfSubquery(ctx *gms.Context, e gms.Expression) (is bool) {
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		switch e.(type) {
@@ -181,7 +182,7 @@ func isOfSubquery(ctx *gms.Context, e gms.Expression) (is bool) {
 	return is
 }
 
-// hasSubquery reports whether there is a subquery in one of several expressions.
+// hasSubquery reports whether one of the expressions contains a subquery.
 func (b *builder) hasSubquery(all []gms.Expression) (has bool) {
 	for _, e := range all {
 		gms.Inspect(b.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
@@ -195,8 +196,9 @@ func (b *builder) hasSubquery(all []gms.Expression) (has bool) {
 	return has
 }
 
-// projectOnce returns the plan of a projection of another, which has computed the same for ORDER BY and HAVING: if
-// the projection needs nothing of that, it is on the rows below.
+// projectOnce returns the plan of a projection over another one, inner, which has computed the same
+// for ORDER BY and HAVING. If the projection needs nothing from inner, it reads the rows below
+// inner.
 func (b *builder) projectOnce(n, inner *gmsplan.Project) (Node, scope, error) {
 	before := *b
 	below := gmsplan.NewProject(n.Projections, inner.Child)
@@ -212,7 +214,7 @@ func (b *builder) projectOnce(n, inner *gmsplan.Project) (Node, scope, error) {
 	return &Project{child, exprs}, scopeOf(n.Projections, s), err
 }
 
-// readComputed returns expressions which read those values of subqueries that rows of a scope have.
+// readComputed replaces expressions with subqueries by the columns of a scope that already have their values.
 func (b *builder) readComputed(all []gms.Expression, s scope) []gms.Expression {
 	out := slices.Clone(all)
 	for i, e := range all {

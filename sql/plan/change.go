@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A Change is what an UPDATE or DELETE does to its rows, which may be those of a join.
+// A Change describes how an UPDATE or DELETE changes the statement's rows, which may come from a join.
 type Change struct {
 	// Tables are the tables that it changes, in the order of the FROM clause.
 	Tables []ChangedTable
@@ -26,13 +26,13 @@ type ChangedTable struct {
 	Table *store.TableInfo
 	// At is the position of the table's columns in the rows of the statement.
 	At int
-	// first is the number of the first of these columns among those of all tables.
+	// first is the number of the table's first column among the columns of all tables.
 	first int
-	// Set is empty for a DELETE.
+	// Set has the assignments; empty for a DELETE.
 	Set []Setter
 }
 
-// A Setter gives a column of a table's row a new value: a parameter or, if Expr is set, that
+// A Setter assigns a new value to a column: the value of a parameter or, if Expr is set, of that
 // expression of the statement's row.
 type Setter struct {
 	Column *expression.GetField
@@ -65,7 +65,7 @@ func (c *Change) String() string {
 	return "update " + strings.Join(s, ", ")
 }
 
-// name returns what the columns of a table have before their names; nothing if it is the only one.
+// name returns the prefix of a table's column names in plans; empty if the table is the only one.
 func (t *ChangedTable) name(c *Change) string {
 	if len(c.Tables) == 1 {
 		return ""
@@ -88,8 +88,7 @@ func changedRows(root gms.Node) (gms.Node, error) {
 	return root, nil
 }
 
-// change returns what a statement changes, nil for a SELECT; rows are the rows that changedRows gives, and s is their
-// scope.
+// change returns the Change of a statement; nil for a SELECT. rows are the rows of changedRows, and s is their scope.
 func (b *builder) change(root gms.Node, rows Node, s scope) (*Change, error) {
 	c := &Change{}
 	var err error
@@ -108,9 +107,9 @@ func (b *builder) change(root gms.Node, rows Node, s scope) (*Change, error) {
 	return c, c.areDistinct()
 }
 
-// update takes what an UPDATE sets.
+// update reads the assignments of an UPDATE.
 func (b *builder) update(c *Change, n *gmsplan.UpdateSource, rows Node, s scope) error {
-	var all []Setter // with the columns of the statement's rows
+	var all []Setter // with column numbers of the statement's rows
 	for _, e := range n.UpdateExprs.ExplicitUpdateExprs() {
 		set, err := b.setter(e, s, all)
 		if err != nil {
@@ -132,14 +131,14 @@ func (b *builder) update(c *Change, n *gmsplan.UpdateSource, rows Node, s scope)
 	return nil
 }
 
-// delete takes the tables that a DELETE deletes from.
+// delete reads the tables of a DELETE.
 func (b *builder) delete(c *Change, n *gmsplan.DeleteFrom, rows Node, s scope) error {
 	all := changeableTables(rows)
 	if !n.HasExplicitTargets() {
 		c.Tables = all[:min(1, len(all))]
 		return nil
 	}
-	targets := make(map[int]bool) // by the numbers of their first columns
+	targets := make(map[int]bool) // the numbers of their first columns
 	for _, target := range n.GetDeleteTargets() {
 		t, ok := target.(gmsplan.TableIdNode)
 		if !ok {
@@ -162,7 +161,7 @@ func (b *builder) delete(c *Change, n *gmsplan.DeleteFrom, rows Node, s scope) e
 	return nil
 }
 
-// changeableTables returns the tables that rows may be changed of, in the order of their columns.
+// changeableTables returns the tables of rows that a statement can change, in the order of their columns.
 func changeableTables(n Node) (all []ChangedTable) {
 	switch n := n.(type) {
 	case *Scan:
@@ -182,8 +181,8 @@ func changeableTables(n Node) (all []ChangedTable) {
 	return nil
 }
 
-// areDistinct returns an error if a row could be changed by two names of its table, or has no key by which it is known
-// as one that has been changed.
+// areDistinct returns an error if two names of one table could change the same row. It also returns
+// an error for a table without a key, whose changed rows could not be recognized.
 func (c *Change) areDistinct() error {
 	if len(c.Tables) == 0 {
 		return refused("a change of no table")
@@ -198,7 +197,8 @@ func (c *Change) areDistinct() error {
 	return nil
 }
 
-// setter returns an assignment to a column of the rows; before are those before it, which its expression must not read.
+// setter returns an assignment to a column of the rows. Its expression must not read the columns
+// that the assignments in before set.
 func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, error) {
 	set, ok := e.(*expression.SetField)
 	if !ok {
@@ -237,8 +237,8 @@ func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, er
 	return out, err
 }
 
-// prune makes the tables that a change reads, and does not change, read only the columns that are used. The rows of a
-// single table are read whole.
+// prune makes the tables that a statement reads, but does not change, read only the columns that
+// are used. It leaves a single table as it is.
 func (c *Change) prune(ctx *gms.Context, rows Node) error {
 	j, ok := rows.(*Join)
 	if !ok {
@@ -283,7 +283,7 @@ func hasJoin(n Node) bool {
 	return false
 }
 
-// eachExpr replaces the expressions of the values that columns are set to.
+// eachExpr replaces the expressions of the table's assignments by the results of f.
 func (t *ChangedTable) eachExpr(f func(gms.Expression) (gms.Expression, error)) (err error) {
 	for i := range t.Set {
 		if e := t.Set[i].Expr; e != nil {
@@ -295,8 +295,9 @@ func (t *ChangedTable) eachExpr(f func(gms.Expression) (gms.Expression, error)) 
 	return nil
 }
 
-// IsPlain reports whether changing the rows has no effect beyond them: no CHECKs, computed columns, or
-// foreign keys that have to be checked. Triggers are not part of the tables.
+// IsPlain reports whether changing the rows has no further effects: there are no CHECKs, computed
+// columns, or foreign keys to check. Triggers do not count, because they do not belong to the
+// tables.
 func (c *Change) IsPlain() bool {
 	for i := range c.Tables {
 		if !c.Tables[i].isPlain(c.Deletes) {

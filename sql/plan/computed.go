@@ -16,12 +16,13 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file computes the values of a statement that are expressions without columns: they are evaluated
-// once for each execution, and are then values as literals are, by which an index is read.
+// This file handles expressions without columns that are compared with a column. They are evaluated
+// once for each execution. Their values are then treated like literals, so that an index can be
+// used.
 
-// value returns the operand that an expression is which is compared with a column: a parameter, or the
-// value of an expression without columns; false if it is none, or is not compared as values of the
-// column's type are.
+// value returns the operand for an expression that is compared with a column: a parameter, or the
+// value of an expression without columns. It returns false for other expressions, and if the value
+// is compared differently from the column's values.
 func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 	if o, ok := b.operand(e); ok {
 		return o, true
@@ -42,19 +43,19 @@ func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 	return b.compute(computed{expr: x}), true
 }
 
-// A computed is a value of a statement that is computed: for each execution or, if it depends on the row
-// around a subquery, for each of those.
+// A computed is a computed value of a statement. It is computed for each execution or, if it
+// depends on the outer row, for each outer row.
 type computed struct {
 	expr gms.Expression
 	// at is the value's number.
 	at int
-	// list is set if it is the list of a subquery's rows.
+	// list is the subquery whose rows are the value; nil for an expression.
 	list *Subquery
-	// within is the subquery whose Outers it depends on, nil if there is none.
+	// within is the subquery whose Outers the value depends on; nil if it depends on none.
 	within *Subquery
 }
 
-// compute notes a value to be computed, and returns its operand.
+// compute registers a value to be computed, and returns its operand.
 func (b *builder) compute(c computed) Operand {
 	c.at = len(b.values) + len(b.computed)
 	if isOuter(b.ctx, c.expr) {
@@ -90,8 +91,9 @@ func isMoment(k *row.KeyCodec) bool {
 	return k.Kind == catalog.KindDate || k.Kind == catalog.KindDatetime
 }
 
-// isDateSum reports whether an expression is the sum of a date and an interval. If the date is written as a text, as
-// DATE '2026-01-31' is, go-mysql-server's type of the sum is a text, too.
+// isDateSum reports whether an expression adds an interval to a date, or subtracts it. If the date
+// is written as a text, such as DATE '2026-01-31', go-mysql-server gives the result the type of a
+// text.
 func isDateSum(e gms.Expression) bool {
 	switch e := e.(type) {
 	case *function.DateAdd, *function.DateSub:
@@ -105,14 +107,14 @@ func isDateSum(e gms.Expression) bool {
 	return false
 }
 
-// A moment is an expression whose values are dates, or dates and times, or texts that are such.
+// A moment is an expression whose values are dates with or without times, or their texts.
 type moment struct{ gms.Expression }
 
 // Type implements gms.Expression.
 func (moment) Type(*gms.Context) gms.Type { return types.DatetimeMaxPrecision }
 
-// isComputable reports whether the values of an expression are compared with a column as literals are
-// that Constant admits.
+// isComputable reports whether the values of an expression are compared with a column as the
+// literals are that Constant accepts.
 func isComputable(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
 	t := e.Type(ctx)
 	switch {
@@ -134,12 +136,13 @@ func isComputable(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
 	return false
 }
 
-// columnCoercibility is the coercibility of a column: its collation decides beside that of a function of
-// constants, whose coercibility is greater.
+// columnCoercibility is the coercibility of a column. A function of constants has a greater one, so
+// the column's collation decides.
 const columnCoercibility = 2
 
-// Bind gives the query's expressions the values of a statement, and returns these with room for those
-// that are computed behind them; false if go-mysql-server has to plan the statement for them.
+// Bind gives the query's parameters the values of a statement. It returns the values, with room for
+// the computed values behind them. It returns false if go-mysql-server has to plan the statement
+// for these values.
 func (q *Query) Bind(values []Value) ([]Value, bool) {
 	for _, p := range q.parameters {
 		if !p.Bind(values) {
@@ -152,7 +155,7 @@ func (q *Query) Bind(values []Value) ([]Value, bool) {
 	return append(append(make([]Value, 0, len(values)+len(q.computed)), values...), make([]Value, len(q.computed))...), true
 }
 
-// Compute computes the values of an execution. The error is an ErrRefused if one is not plain.
+// Compute computes the values for an execution. The error is an ErrRefused if a Value cannot hold one.
 func (q *Query) Compute(ctx *gms.Context, values []Value) error {
 	for i := range q.computed {
 		if c := &q.computed[i]; c.within == nil {
@@ -164,8 +167,7 @@ func (q *Query) Compute(ctx *gms.Context, values []Value) error {
 	return nil
 }
 
-// computedValue returns what an expression has evaluated to as a Value; false if it is of a kind that
-// Values are not.
+// computedValue returns the result of an expression as a Value; false if no form of Value can hold it.
 func computedValue(ctx *gms.Context, x any) (Value, bool) {
 	x, err := gms.UnwrapAny(ctx, x)
 	if err != nil {
@@ -198,8 +200,9 @@ func isTemporal(t gms.Type) bool {
 	return types.IsDateType(t) || types.IsDatetimeType(t) || types.IsTimestampType(t)
 }
 
-// moment returns the value of an expression whose type is a date or a date and time as a Moment:
-// go-mysql-server's DATE() returns texts. It returns false for other texts than times are shown as.
+// moment returns the value of an expression of type DATE or DATETIME as a Moment. A text becomes
+// one if it has the form in which times are shown, because go-mysql-server's DATE() returns texts.
+// For other texts moment returns false.
 func (v Value) moment() (Value, bool) {
 	if v.IsNull || v.Form == Moment {
 		return v, true
@@ -213,11 +216,11 @@ func (v Value) moment() (Value, bool) {
 	return Value{}, false
 }
 
-// The years of moments that go-mysql-server and MySQL understand alike.
+// Years outside of this range are read differently by go-mysql-server and MySQL.
 const firstYear, lastYear = 1000, 9999
 
-// class appends what the type of a value's literal depends on, besides its length: expressions are
-// corrected for the types of their operands.
+// class appends the properties of a value, besides its length, that determine the type of its
+// literal: the types of operands determine how expressions are corrected.
 func (v Value) class(dst []byte) []byte {
 	switch {
 	case v.IsNull:

@@ -10,10 +10,10 @@ import (
 // A Condition is a condition on a row: true, false or unknown (NULL).
 type Condition interface{ String() string }
 
-// An Op is an operator that compares.
+// An Op is a comparison operator.
 type Op byte
 
-// The operators. Their order is that of opNames.
+// The operators, in the order of opNames.
 const (
 	Equal Op = iota
 	NotEqual
@@ -33,7 +33,7 @@ func (o Op) negated() Op {
 	return [...]Op{Equal: NotEqual, NotEqual: Equal, Less: GreaterEqual, LessEqual: Greater, Greater: LessEqual, GreaterEqual: Less}[o]
 }
 
-// turned returns the operator for the operands in the other order.
+// turned returns the operator for exchanged operands.
 func (o Op) turned() Op {
 	return [...]Op{Equal: Equal, NotEqual: NotEqual, Less: Greater, LessEqual: GreaterEqual, Greater: Less, GreaterEqual: LessEqual}[o]
 }
@@ -51,20 +51,20 @@ type (
 		Op     Op
 		Value  Operand
 	}
-	// In is true if a column equals one of several parameters; with Not, if it equals none.
+	// In is true if a column equals one of several parameters; with Not, if it equals none of them.
 	In struct {
 		Column int
 		Values []Operand
 		Not    bool
 	}
-	// Same is true if two columns are equal, which are compared as keys of either are.
+	// Same is true if two columns are equal. They are compared like keys of either column.
 	Same struct{ Left, Right int }
 	// IsNull is true if a column is NULL; with Not, if it is not.
 	IsNull struct {
 		Column int
 		Not    bool
 	}
-	// Like is true if a column is like a pattern, in which backslashes escape wildcards.
+	// Like is true if a column matches a pattern, in which backslashes escape wildcards.
 	Like struct {
 		Column  int
 		Pattern Operand

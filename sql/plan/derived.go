@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// Derived returns the rows of the SELECT that a derived table, or a WITH, is.
+// Derived returns the rows of the SELECT of a derived table or a WITH.
 type Derived struct {
 	Child Node
 	Name  string
@@ -39,8 +39,8 @@ func (b *builder) derived(n *gmsplan.SubqueryAlias) (Node, scope, error) {
 	return &Derived{child, n.Name()}, s, err
 }
 
-// derivedScope returns the scope of a derived table, whose SELECT has the scope inner: its columns have
-// ids of their own, in the order of the SELECT's.
+// derivedScope returns the scope of a derived table. inner is the scope of its SELECT. The derived
+// table's columns have ids of their own, in the order of the SELECT's columns.
 func derivedScope(n *gmsplan.SubqueryAlias, inner scope) (scope, error) {
 	var s scope
 	n.Columns().ForEach(func(id gms.ColumnId) { s.ids = append(s.ids, id) })
@@ -56,8 +56,8 @@ func derivedScope(n *gmsplan.SubqueryAlias, inner scope) (scope, error) {
 	return s, nil
 }
 
-// within returns a derived table with a condition on it among those of its own SELECT, so that an
-// index of the SELECT's tables may serve it; false if the rows would not be the same.
+// within moves a condition on a derived table into the table's own SELECT, so that an index of the
+// SELECT's tables can be used. It returns false if that would change the rows.
 func within(ctx *gms.Context, n *gmsplan.SubqueryAlias, condition gms.Expression) (*gmsplan.SubqueryAlias, bool) {
 	project, ok := n.Child.(*gmsplan.Project)
 	if !ok {
@@ -69,7 +69,7 @@ func within(ctx *gms.Context, n *gmsplan.SubqueryAlias, condition gms.Expression
 	}
 	switch from.(type) {
 	case *gmsplan.ResolvedTable, *gmsplan.TableAlias, *gmsplan.JoinNode:
-	default: // the condition would decide which rows are grouped, or are the first
+	default: // in a group or below a LIMIT, the condition would change the rows
 		return nil, false
 	}
 	moved, _, err := transform.Expr(ctx, condition, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {

@@ -35,20 +35,21 @@
 //
 // # Joins
 //
-// A Join is read by nested loops: the rows of an outermost table, and for each of them those of the
-// next table that a lookup gives (JoinOrder). A lookup, too, gives all rows that meet the conditions,
-// and perhaps others; columns of two tables that are compared in a way that keys are not are no lookup.
-// Rows that are not those of a table, and those of a table to which no index leads, are read once and kept by
-// the columns that are equal to others (JoinStep.IsKept).
+// A Join is read by nested loops: the rows of an outermost table, and for each of them the rows of
+// the next table that a lookup finds (JoinOrder). A lookup finds all rows that meet the conditions,
+// and perhaps others. Two columns can be a lookup only if they are compared like keys. Other rows
+// are read once, and kept by the columns that equal columns of earlier tables (JoinStep.IsKept):
+// rows that are not a table's, and rows of a table for which no index can be used.
 //
-// The rows of a join are those of all combinations of rows that meet the conditions. A LEFT JOIN to a
-// table adds to each combination of the tables before it the rows that its ON admits, or else NULLs:
-// that depends on the combination alone, so it may come after any other table, but not before one that
-// its ON refers to; and conditions of WHERE come after it.
+// A join returns all combinations of rows that meet the conditions. A LEFT JOIN to a table adds to
+// each combination of rows of the earlier tables the rows that its ON admits or, if there are none,
+// NULLs. That depends on the combination alone. So the LEFT JOIN may come after any other table,
+// but not before one to which its ON refers. Conditions of WHERE come after it.
 //
 // # Subqueries
 //
-// A SELECT in an expression is a Subquery, whose value a Scalar is. Its rows are a plan of its own, in which
-// the columns of the query around are Outers. A value that depends on these is computed for each row around,
-// another for each execution. IN of a subquery without Outers is IN of a list that is read first.
+// A SELECT in an expression is a Subquery; a Scalar is its value. Its rows have a plan of their
+// own, in which the columns of the outer query are Outers. A value that depends on Outers is
+// computed for each outer row, another value once for each execution. IN of a subquery without
+// Outers becomes IN of a list that is read first.
 package plan

@@ -21,7 +21,7 @@ func (e *Exists) describe(b *strings.Builder, depth int) {
 // projection is something else.
 func existsOf(n *gmsplan.Project) *gmsplan.Subquery {
 	from := n.Child
-	if p, ok := from.(*gmsplan.Project); ok { // computes the column for ORDER BY and HAVING
+	if p, ok := from.(*gmsplan.Project); ok { // the inner projection computes the column for ORDER BY and HAVING
 		from = p.Child
 	}
 	t, ok := from.(*gmsplan.ResolvedTable)
@@ -48,8 +48,8 @@ func (b *builder) exists(n *gmsplan.Project, q *gmsplan.Subquery) (Node, scope, 
 	return &Exists{child}, ids(n.Projections), err
 }
 
-// wantOne tells a scan that its first row is all that is wanted, where nothing above the scan decides
-// which rows there are.
+// wantOne tells a scan that only its first row is wanted. It stops at nodes that choose among the
+// rows of their children.
 func wantOne(n Node) {
 	switch n := n.(type) {
 	case *Project:

@@ -15,12 +15,13 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file takes expressions out of go-mysql-server's resolved tree.
+// This file converts expressions of go-mysql-server's resolved tree.
 
 // A scope describes the columns of a node's rows.
 type scope struct {
 	ids []gms.ColumnId
-	// codecs are how the columns are compared, nil for those that are not those of tables; nil if none is.
+	// codecs say how the columns are compared. A column that does not belong to a table has nil. codecs
+	// itself is nil if no column belongs to a table.
 	codecs []*row.KeyCodec
 }
 
@@ -37,7 +38,7 @@ func (s scope) placeOf(column gms.ColumnId) int {
 	return -1
 }
 
-// column returns the position of the table's column that an expression is; false if it is none.
+// column returns the position of a table's column; false if the expression is not one.
 func (s scope) column(e gms.Expression) (int, bool) {
 	f, ok := e.(*expression.GetField)
 	if !ok || s.codecs == nil {
@@ -76,8 +77,7 @@ func (b *builder) expression(e gms.Expression, s scope) (gms.Expression, error) 
 	return e, err
 }
 
-// bind puts Parameters for the variables in an expression that stand for the statement's values; isSame
-// is set if there are none.
+// bind replaces the variables that stand for the statement's values by Parameters; isSame is set if there are none.
 func (b *builder) bind(e gms.Expression) (bound gms.Expression, isSame bool, err error) {
 	if o, ok := b.operand(e); ok {
 		p, ok := NewParameter(b.ctx, o, b.values)
@@ -107,7 +107,7 @@ func (b *builder) bind(e gms.Expression) (bound gms.Expression, isSame bool, err
 	return bound, false, err
 }
 
-// expressions applies expression to several.
+// expressions applies expression to all.
 func (b *builder) expressions(all []gms.Expression, s scope) ([]gms.Expression, error) {
 	out := make([]gms.Expression, len(all))
 	var err error
@@ -119,7 +119,7 @@ func (b *builder) expressions(all []gms.Expression, s scope) ([]gms.Expression, 
 	return out, nil
 }
 
-// isStateless reports whether an expression may be evaluated by several goroutines at a time.
+// isStateless reports whether several goroutines may evaluate an expression at the same time.
 func isStateless(e gms.Expression) bool {
 	switch e := e.(type) {
 	case *expression.GetField, *expression.Literal:
@@ -130,12 +130,12 @@ func isStateless(e gms.Expression) bool {
 	return false
 }
 
-// correctAs wraps an expression in a node for the rules that correct nodes.
+// correctAs wraps an expression in a node, because the rules for corrections apply to nodes.
 func correctAs(e gms.Expression) gms.Node {
 	return gmsplan.NewProject([]gms.Expression{e}, gmsplan.NewResolvedDualTable())
 }
 
-// corrected returns an expression as go-mysql-server evaluates it in our sessions.
+// corrected returns an expression with all corrections for our sessions.
 func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	n := correctAs(e)
 	var err error
@@ -144,8 +144,8 @@ func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 			return nil, err
 		}
 	}
-	// What replaces an expression may have to be replaced itself: go-mysql-server's plans are corrected
-	// again for as long as that changes them.
+	// A replacement may need corrections, too. So the rules are applied until they change nothing, as
+	// to plans of go-mysql-server.
 	for same := transform.NewTree; !same; {
 		if n, same, err = transform.OneNodeExprsWithNode(ctx, n, compat.Compared); err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return n.(*gmsplan.Project).Projections[0], nil
 }
 
-// operand returns the parameter that an expression is, or whose negative it is.
+// operand returns the operand for a parameter, or for the negative of one.
 func (b *builder) operand(e gms.Expression) (Operand, bool) {
 	if m, ok := e.(*expression.UnaryMinus); ok {
 		o, ok := b.operand(m.Child)

@@ -6,7 +6,8 @@ import (
 
 var _ gms.ExecBuilderNode = (*Given)(nil)
 
-// Given is a node of go-mysql-server whose rows it is given before each execution.
+// Given is a node of go-mysql-server that returns given rows. The rows are set
+// before each execution.
 type Given struct {
 	schema gms.Schema
 	Rows   []gms.Row

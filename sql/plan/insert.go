@@ -11,25 +11,25 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An Insert is an INSERT or REPLACE of rows of VALUES, or of the rows of a SELECT. Its node is go-mysql-server's, analyzed once:
-// what is done with each row (defaults, conversions, constraints, duplicates, references) is done by
-// the same code as without a plan. Only the values, or the rows, differ from one execution to the next. An Insert
-// is run by one goroutine at a time.
+// An Insert is an INSERT or REPLACE of VALUES, or of the rows of a SELECT. Its node is
+// go-mysql-server's, analyzed once. So the same code as without a plan handles each row: defaults,
+// conversions, constraints, duplicates and references. Only the values, or the rows, differ between
+// executions. One goroutine at a time runs an Insert.
 type Insert struct {
 	// Node is the INSERT.
 	Node *gmsplan.InsertInto
-	// Source is the plan of the SELECT, nil for VALUES; Rows is in its place in Node.
+	// Source is the plan of the SELECT; nil for VALUES. In Node, Rows takes its place.
 	Source     *Query
 	Rows       *Given
 	table      *store.TableInfo
 	parameters []*Parameter
 	rows       [][]gms.Expression
-	// auto is the place of the AUTO_INCREMENT column in the rows, -1 if they do not have it.
+	// auto is the position of the AUTO_INCREMENT column in the rows; -1 if the rows lack it.
 	auto     int
 	autoType gms.Type
-	// defaulted is the first row that leaves the AUTO_INCREMENT column to its default, -1 if none does.
+	// defaulted is the first row without a value for the AUTO_INCREMENT column; -1 if there is none.
 	defaulted int
-	// editors change the tables that foreign keys concern.
+	// editors are the editors of the tables that foreign keys connect with the table.
 	editors []*store.Editor
 }
 
@@ -61,8 +61,9 @@ func (in *Insert) String() string {
 	return s
 }
 
-// BuildInsert returns the plan for a tree that go-mysql-server has analyzed, with Parameters in it, and whose rows are those of the source or, if
-// that is nil, of VALUES. The error is an ErrRefused if the INSERT is another, not into the table, or fires triggers.
+// BuildInsert returns the plan for a tree with Parameters that go-mysql-server has analyzed. The
+// rows are those of source or, if source is nil, of VALUES. The error is an ErrRefused if the
+// INSERT has another form, inserts into something other than table, or fires triggers.
 func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo, source *Query) (*Query, error) {
 	n, ok := root.(*gmsplan.InsertInto)
 	if !ok || len(n.Returning) > 0 || table == nil || table.HasVirtual {
@@ -104,8 +105,7 @@ func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo, source
 	return &Query{Insert: in}, nil
 }
 
-// checkInto finds the editors of the foreign keys, and returns an error if the rows go elsewhere than
-// into the table.
+// checkInto finds the editors of the foreign keys. It returns an error if the rows do not go directly into the table.
 func (in *Insert) checkInto(table *store.TableInfo) error {
 	to, err := gmsplan.GetInsertable(in.Node.Destination)
 	if err != nil {
@@ -122,7 +122,7 @@ func (in *Insert) checkInto(table *store.TableInfo) error {
 	return nil
 }
 
-// gather adds the editors of a table's foreign keys, and those of the tables that they reach.
+// gather adds the editors of a table's foreign keys, and of all tables that these reach.
 func (in *Insert) gather(e *gmsplan.ForeignKeyEditor, seen map[*gmsplan.ForeignKeyEditor]bool) {
 	if e == nil || seen[e] {
 		return
@@ -144,7 +144,7 @@ func (in *Insert) add(e gms.ForeignKeyEditor) {
 	}
 }
 
-// Bind gives the INSERT its values; false if go-mysql-server has to plan it for them.
+// Bind gives the INSERT its values; false if go-mysql-server has to plan the INSERT for these values.
 func (in *Insert) Bind(ctx *gms.Context, values []Value) bool {
 	for _, p := range in.parameters {
 		if !p.Bind(values) {
@@ -157,11 +157,12 @@ func (in *Insert) Bind(ctx *gms.Context, values []Value) bool {
 	return true
 }
 
-// Begin prepares the INSERT for an execution in the transaction of a session. It returns false if
-// go-mysql-server has to plan the INSERT anew: a table has changed.
+// Begin prepares the INSERT for an execution in a session's transaction. It returns false if a
+// table has changed, so that go-mysql-server has to plan the INSERT again.
 func (in *Insert) Begin(ctx *gms.Context, s *store.Session) bool {
 	for _, e := range in.editors {
-		// The editor's own check would read the descriptor that it knows, which may be freed: a conflict.
+		// The editor's own check would report a conflict: it would read the descriptor that the editor
+		// knows, which may have been freed.
 		latest, err := e.Store.Descriptor(ctx, s.Began(ctx), e.Info.DB, e.Info.Name)
 		if err != nil || latest != e.Info.Table || e.Renew(ctx, s) != nil {
 			return false
@@ -170,8 +171,7 @@ func (in *Insert) Begin(ctx *gms.Context, s *store.Session) bool {
 	return true
 }
 
-// firstGenerated returns the number of the first row that gets an AUTO_INCREMENT number, -1 if there
-// is none.
+// firstGenerated returns the number of the first row that gets an AUTO_INCREMENT number; -1 if there is none.
 func (in *Insert) firstGenerated(ctx *gms.Context) int {
 	if in.auto < 0 {
 		return in.defaulted
@@ -188,8 +188,9 @@ func (in *Insert) firstGenerated(ctx *gms.Context) int {
 	return in.defaulted
 }
 
-// draws reports whether an AUTO_INCREMENT column of a type that is given the parameter gets a number: as in
-// go-mysql-server, if the value is 0 in that type, as 0.4 is.
+// draws reports whether a parameter's value makes an AUTO_INCREMENT column of type typ draw a
+// number. As in go-mysql-server, it does so if the value is 0 in that type; 0.4 is 0 in an integer
+// type.
 func (p *Parameter) draws(ctx *gms.Context, typ gms.Type, keepsZero bool) bool {
 	if p.Val == nil {
 		return true
@@ -198,14 +199,14 @@ func (p *Parameter) draws(ctx *gms.Context, typ gms.Type, keepsZero bool) bool {
 	return err == nil && order == 0 && !keepsZero
 }
 
-// take takes the parameters in the values of columns. It returns an error if there is an expression
-// that is not known to depend on its operands, or on the context, alone.
+// take adds the parameters in expressions of columns' values. It returns an error for an expression
+// that may depend on anything besides its operands and the context.
 func (in *Insert) take(ctx *gms.Context, all []gms.Expression) (err error) {
 	for _, e := range all {
 		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 			switch e.(type) {
 			case nil, *Parameter, *expression.SetField, *expression.Wrapper:
-			case *gms.ColumnDefaultValue: // it is part of the table
+			case *gms.ColumnDefaultValue: // belongs to the table
 				return false
 			default:
 				if name := fmt.Sprintf("%T", e); err == nil && !knownExpressions[name] {

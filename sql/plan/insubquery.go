@@ -10,11 +10,11 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file makes a list of the rows of a subquery that a column is looked for in: it is read once for each
-// execution, and then the column is compared as with a list of literals, by which an index is read.
+// This file turns IN of a subquery into IN of a list. The subquery's rows are read once for each
+// execution. The column is then compared with them as with literals, so that an index can be used.
 
-// inSubquery returns the condition that a column is among the rows of a subquery, which uses no column of the
-// query around; false if the condition is something else.
+// inSubquery returns the condition that a column is among the rows of a subquery without Outers. It
+// returns false for other expressions.
 func (b *builder) inSubquery(e *gmsplan.InSubquery, s scope) (Condition, bool) {
 	q, ok := e.Right().(*gmsplan.Subquery)
 	if !ok || !q.Correlated().Empty() {
@@ -34,7 +34,8 @@ func (b *builder) inSubquery(e *gmsplan.InSubquery, s scope) (Condition, bool) {
 	return In{Column: column, Values: []Operand{o}}, true
 }
 
-// isListOf reports whether IN compares values of a type with a column as = compares values of the column's type.
+// isListOf reports whether IN compares a column with values of a type as = compares it with values
+// of the column's own type.
 func isListOf(t gms.Type, k *row.KeyCodec) bool {
 	switch {
 	case k.IsInteger():
@@ -54,7 +55,8 @@ func isListOf(t gms.Type, k *row.KeyCodec) bool {
 	return false
 }
 
-// listedBytes is about what a value of a list takes besides itself: what it is compared by, and its range of keys.
+// listedBytes is about the memory of a value in a list, besides the value: its encoding for
+// comparisons, and its range of keys.
 const listedBytes = 400
 
 // list returns the values of a subquery's rows.
@@ -71,7 +73,7 @@ func (q *Subquery) list(ctx *gms.Context) (Value, error) {
 	return Value{List: &all}, err
 }
 
-// hasList reports whether there is a list among the values.
+// hasList reports whether one of the values is a list.
 func (c In) hasList() bool {
 	for _, o := range c.Values {
 		if o.IsList {
@@ -81,8 +83,8 @@ func (c In) hasList() bool {
 	return false
 }
 
-// Constants returns the values of operands, and of those that are lists all of the list, as Constant does, but
-// for whole numbers of a list that the column cannot have.
+// Constants returns the values of operands as Constant does, and all values of operands that are
+// lists. It leaves out integers of a list that the column cannot hold.
 func Constants(k *row.KeyCodec, operands []Operand, values []Value) ([]any, bool) {
 	all := make([]any, 0, len(operands))
 	for _, o := range operands {

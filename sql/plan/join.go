@@ -8,64 +8,65 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A Join returns rows of several tables: a row of each after the other, in the order of Tables.
-// Columns of its rows are numbered as if all columns of the tables were read; Place says where they
-// are.
+// A Join returns rows that consist of a row of each table, in the order of Tables. Its conditions
+// number the columns as if all columns of all tables were read. Place returns a column's position
+// in the rows.
 type Join struct {
 	Tables []JoinTable
-	// Where are conditions on the joined rows that no table's scan has. All of them hold.
+	// Where has the conditions on the joined rows that no scan of a table has. All of them hold.
 	Where []Condition
 	// Orders are the ways to read the tables; any of them returns all rows.
 	Orders []JoinOrder
-	// Order is the wanted order of rows, if the order of reading may give it; only a JoinOrder with
+	// Order is the wanted order of rows, if the reading order can provide it: a JoinOrder with
 	// Ordered set does.
 	Order []Order
-	// Wants limits the rows that are wanted, nil if all are.
+	// Wants is the LIMIT on the wanted rows; nil if all are wanted.
 	Wants *Limit
 	// Number is the join's number among the sources of the query.
 	Number int
 }
 
-// A JoinKind says what becomes of a row of the tables before a table.
+// A JoinKind says what happens to a row of the earlier tables.
 type JoinKind byte
 
 const (
 	Inner JoinKind = iota // it is joined with each row that belongs to it
-	Left                  // so too, or with a row of NULLs if there is none
-	Semi                  // it is returned, as it is, if a row belongs to it
-	Anti                  // it is returned if none does
+	Left                  // like Inner, but without such a row it is joined with NULLs
+	Semi                  // it is returned unchanged if a row belongs to it
+	Anti                  // it is returned unchanged if no row belongs to it
 )
 
 var joinKinds = [...]string{"", " or NULLs", " has a row", " has no row"}
 
-// Adds reports whether the table's rows are joined with those before.
+// Adds reports whether the joined rows include the table's rows.
 func (k JoinKind) Adds() bool { return k <= Left }
 
-// A JoinTable is a table of a join, or the rows of another node.
+// A JoinTable is a table of a join, or another node whose rows are joined.
 type JoinTable struct {
-	// Scan reads the table. Of the rows of another node it has Columns, which are all of them, and Where.
+	// Scan reads the table. If Source is set, only Columns (all columns of its rows) and Where are used.
 	*Scan
 	Kind JoinKind
-	// Source returns the rows if they are not those of a table; codecs are how its columns are compared,
-	// nil for a column that may be compared by its expression only.
+	// Source returns the rows if they are not a table's. codecs then say how its columns are compared;
+	// nil for a column that only its expression can compare.
 	Source Node
 	codecs []*row.KeyCodec
-	// IsSet is set if rows of Source that are equal in the first column count once, and not if that is NULL.
+	// IsSet is set if the first column of Source is a set: equal rows count once, and rows with NULL do not count.
 	IsSet bool
-	// On are the conditions on the joined rows that decide, with those of the scan, which rows belong to
-	// those of the tables before; none for an inner join, whose conditions are the join's.
+	// On has the conditions on the joined rows that decide, together with those of the scan, which rows
+	// belong to a row of the earlier tables. It is empty for an inner join, whose conditions are in the
+	// join's Where.
 	On []Condition
-	// First is the number of the table's first column in the join's rows, and Offset the position of
-	// the first one that is read.
+	// First is the number of the table's first column among all columns. Offset is the position of
+	// the table's first column in the joined rows.
 	First, Offset int
 }
 
-// A JoinOrder is an order in which the tables of a join are read, one within the other.
+// A JoinOrder is an order in which the tables of a join are read, in nested loops.
 type JoinOrder struct {
-	// Outer is the outermost table. It is read by the Access of its scan with that number, or as a
-	// whole if it has none.
+	// Outer is the outermost table. Access is the number of the access in its scan; a scan without
+	// accesses reads the whole table.
 	Outer, Access int
-	// Where are the numbers of the join's conditions that are decided by a row of Outer.
+	// Where has the numbers of the join's conditions that a row of Outer alone decides.
 	Where []int
 	// Steps are the other tables.
 	Steps []JoinStep
@@ -73,21 +74,21 @@ type JoinOrder struct {
 	Ordered bool
 }
 
-// A JoinStep reads the rows of a table that belong to a row of the tables before.
+// A JoinStep reads the rows of a table that belong to a row of the earlier tables.
 type JoinStep struct {
 	Table int
-	// Lookup gives the rows. Its parts are single values, some of them of the tables before.
+	// Lookup finds the rows. Its parts are single values, some of them columns of the earlier tables.
 	Lookup  Branch
 	Reverse bool
 	// IsKept is set if there is no Lookup: all rows are read once, and kept by the columns of Keys.
 	IsKept bool
 	Keys   []KeptKey
-	// Where are the numbers of the join's conditions that the row, or the one of NULLs, decides.
+	// Where has the numbers of the join's conditions that are decided once this table's row, or its row of NULLs, is known.
 	Where []int
 }
 
-// A KeptKey is a column of a table by which its rows are kept, and the column of the tables before that
-// equals it.
+// A KeptKey is a column by which a table's rows are kept (Column), and the column of the earlier
+// tables that equals it (Outer).
 type KeptKey struct{ Column, Outer int }
 
 // tableOf returns the number of the table that has a column of the joined rows.
@@ -135,7 +136,7 @@ func (j *Join) Codec(column int) *row.KeyCodec {
 	return t.Codec(column - t.First)
 }
 
-// Codec returns how a column of the table is compared.
+// Codec returns the codec by which a column of the table is compared.
 func (t *JoinTable) Codec(column int) *row.KeyCodec {
 	if t.Source != nil {
 		return t.codecs[column]
@@ -151,7 +152,7 @@ func (t *JoinTable) count() int {
 	return len(t.Table.Columns)
 }
 
-// sources returns the nodes that are tables of a join.
+// sources returns the nodes that take the places of tables.
 func (j *Join) sources() (all []Node) {
 	for i := range j.Tables {
 		if s := j.Tables[i].Source; s != nil {
@@ -161,7 +162,7 @@ func (j *Join) sources() (all []Node) {
 	return all
 }
 
-// name returns what plans show the table as.
+// name returns the table's name in plans.
 func (t *JoinTable) name() string {
 	if t.Source == nil {
 		return t.Table.Name
@@ -228,7 +229,7 @@ func (o *JoinOrder) describe(b *strings.Builder, depth int, j *Join) {
 	}
 }
 
-// by returns how a step finds its rows, as plans show it.
+// by returns how a step finds its rows, for plans.
 func (s *JoinStep) by() string {
 	switch {
 	case !s.IsKept:
@@ -243,7 +244,7 @@ func (s *JoinStep) by() string {
 	return text
 }
 
-// numbers returns the numbers of conditions as plans show them.
+// numbers returns the numbers of conditions as text, for plans.
 func numbers(where []int) string {
 	if len(where) == 0 {
 		return ""

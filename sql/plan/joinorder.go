@@ -11,19 +11,19 @@ import (
 
 // This file finds the orders in which the tables of a join are read.
 
-// An equal is the condition that a column of a table equals one of the joined rows, of a table that is
-// read before.
+// An equal is the condition that a column of a table equals a column of the joined rows that
+// belongs to an earlier table.
 type equal struct{ Column, Outer int }
 
 // String returns the condition as plans show it.
 func (e equal) String() string { return fmt.Sprintf("(= #%d outer #%d)", e.Column, e.Outer) }
 
-// findOrders finds the orders in which a join may be read: each table may be the outermost, if the
-// others can be looked up then, and there may be several ways to read it. A table that has one row at
-// most comes first.
+// findOrders finds the orders in which a join may be read. Each table may be the outermost if all
+// others can then be looked up. An outermost table may have several accesses. If a table has at
+// most one row, findOrders keeps only an order that begins with it.
 func findOrders(ctx *gms.Context, j *Join) error {
-	j.Orders = nil                        // they have been found before the wanted order was known
-	tables := make([][]int, len(j.Where)) // of each condition
+	j.Orders = nil                        // findOrders is called again when the wanted order is known
+	tables := make([][]int, len(j.Where)) // the tables that each condition uses
 	for i, c := range j.Where {
 		var err error
 		if tables[i], err = j.tablesOf(ctx, c); err != nil {
@@ -49,8 +49,8 @@ func findOrders(ctx *gms.Context, j *Join) error {
 	return nil
 }
 
-// findFrom finds the orders from each outermost table. keeps is set if tables to which no index leads
-// may be kept.
+// findFrom finds the orders for each outermost table. If keeps is set, tables that no index can be
+// used for may be kept.
 func (j *Join) findFrom(tables [][]int, keeps bool) {
 	var single []JoinOrder
 	for t := range j.Tables {
@@ -74,8 +74,8 @@ func (j *Join) findFrom(tables [][]int, keeps bool) {
 	}
 }
 
-// orderOf returns the wanted order as one of a table's rows; false if the columns of other tables
-// matter, except those of single rows.
+// orderOf returns the wanted order as an order of one table's rows. It returns false if the wanted
+// order uses columns of other tables, unless these have a single row.
 func (j *Join) orderOf(table int, isSingle []bool) ([]Order, bool) {
 	by := []Order{}
 	for _, o := range j.Order {
@@ -93,14 +93,14 @@ func (j *Join) orderOf(table int, isSingle []bool) ([]Order, bool) {
 	return by, len(j.Order) > 0
 }
 
-// An orderFinder adds one table after the other to an order.
+// An orderFinder builds an order table by table.
 type orderFinder struct {
 	*Join
-	tables    [][]int // of each condition
+	tables    [][]int // the tables that each condition uses
 	isDecided []bool
 	isRead    []bool
-	isSingle  []bool // the tables that have one row at most
-	keeps     bool   // whether tables to which no index leads may be kept
+	isSingle  []bool // whether a table has one row at most
+	keeps     bool   // whether tables that no index can be used for may be kept
 }
 
 func newOrderFinder(j *Join, tables [][]int, keeps bool) *orderFinder {
@@ -110,14 +110,14 @@ func newOrderFinder(j *Join, tables [][]int, keeps bool) *orderFinder {
 	}
 }
 
-// find returns the order with an outermost table; false if another table cannot be looked up.
+// find returns the order that begins with the table outer; false if some other table cannot be looked up.
 func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	o := JoinOrder{Outer: outer, Access: access}
 	scan := f.Tables[outer].Scan
 	if len(scan.Access) == 0 && f.Tables[outer].Source == nil && slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() }) {
-		return o, false // it might be better to begin with the rows of the subquery
+		return o, false // an order that begins with the subquery's rows might be better
 	}
-	isOne := false // whether the tables before have one row at most
+	isOne := false // whether the tables so far have one row at most
 	if len(scan.Access) > 0 {
 		a := &scan.Access[access]
 		isOne = len(a.Branches) == 1 && isSingle(scan.Table, &a.Branches[0])
@@ -166,7 +166,7 @@ func (f *orderFinder) isOrdered(s *JoinStep) (ok, reverse bool) {
 	return ordered(f.Tables[s.Table].Table, &s.Lookup, by)
 }
 
-// decide returns the conditions that the tables read so far decide, and that those before did not.
+// decide returns the conditions that the tables read so far decide, and that fewer tables did not.
 func (f *orderFinder) decide() (where []int) {
 	for i, tables := range f.tables {
 		if f.isDecided[i] || slices.ContainsFunc(tables, func(t int) bool { return !f.isRead[t] }) {
@@ -178,9 +178,10 @@ func (f *orderFinder) decide() (where []int) {
 	return where
 }
 
-// next returns the step to the table that is looked up best: by a unique key, else by the most
-// columns. isOne is set if the tables before have one row at most. Tables that are not joined by inner
-// joins, whose conditions refer to tables before them, come after all others, in their order.
+// next returns the best step to a further table: by a unique key if possible, otherwise by the most
+// columns. isOne is set if the tables so far have one row at most. Tables that are not joined by
+// inner joins come after all others, in their order, because their conditions refer to earlier
+// tables.
 func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 	for _, t := range f.candidates() {
 		for _, step := range f.steps(t, isOne) {
@@ -192,8 +193,8 @@ func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 	return best, ok
 }
 
-// steps returns the ways to read a table's rows for a row of those that have been read. Rows that are not
-// those of a table are kept, and so are, if there is no other way, those of a table.
+// steps returns the ways to read the rows of table t that belong to a row of the tables read so
+// far. Rows of a Source are kept. Rows of a table are kept only if no index can be used.
 func (f *orderFinder) steps(t int, isOne bool) (all []JoinStep) {
 	if f.Tables[t].Source == nil {
 		for _, b := range f.lookups(t, isOne) {
@@ -210,7 +211,7 @@ func (f *orderFinder) steps(t int, isOne bool) (all []JoinStep) {
 		}
 	}
 	if len(step.Keys) == 0 && f.Tables[t].Source == nil {
-		return nil // each row of a table with each of others
+		return nil // without a key it would be a cross join
 	}
 	return []JoinStep{step}
 }
@@ -235,22 +236,22 @@ func (f *orderFinder) candidates() (inner []int) {
 
 // isBetter reports whether a step reads fewer rows than another, as far as is known.
 func (f *orderFinder) isBetter(a, b *JoinStep) bool {
-	isUnique, than := f.IsUnique(a), f.IsUnique(b)
-	isSet, too := f.Tables[a.Table].IsSet, f.Tables[b.Table].IsSet
+	isUnique, isOtherUnique := f.IsUnique(a), f.IsUnique(b)
+	isSet, isOtherSet := f.Tables[a.Table].IsSet, f.Tables[b.Table].IsSet
 	switch n, m := len(a.Lookup.Parts)+len(a.Keys), len(b.Lookup.Parts)+len(b.Keys); {
-	case isUnique != than:
+	case isUnique != isOtherUnique:
 		return isUnique
-	case isSet != too && isUnique:
+	case isSet != isOtherSet && isUnique:
 		return isSet // most rows are in no set
 	case n != m:
 		return n > m
 	}
 	isOrdered, _ := f.isOrdered(a)
-	than, _ = f.isOrdered(b)
-	return isOrdered && !than
+	isOtherOrdered, _ := f.isOrdered(b)
+	return isOrdered && !isOtherOrdered
 }
 
-// IsUnique reports whether a step finds one row at most for each of those before.
+// IsUnique reports whether a step finds one row at most for each row of the earlier tables.
 func (j *Join) IsUnique(s *JoinStep) bool {
 	if s.IsKept {
 		return j.Tables[s.Table].IsSet && len(s.Keys) > 0
@@ -258,8 +259,9 @@ func (j *Join) IsUnique(s *JoinStep) bool {
 	return s.Lookup.IsUnique(j.Tables[s.Table].Table)
 }
 
-// lookups returns the ways to look up a table's rows for a row of those that have been read. Without
-// a column of those it must be by a unique key, or the only lookup.
+// lookups returns the ways to look up the rows of table t that belong to a row of the tables read
+// so far. A lookup that uses no column of these tables must be by a unique key, unless isOne is
+// set.
 func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	table := &f.Tables[t]
 	all := slices.Clone(conjuncts(table.Where))
@@ -280,11 +282,11 @@ func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	return list
 }
 
-// equals returns the conditions that columns of a table equal others that have been read.
+// equals returns the conditions that a column of a table equals a column of a table that has been read.
 func (f *orderFinder) equals(t int) (all []equal) {
 	where := f.Where
 	if f.Tables[t].Kind != Inner {
-		where = f.Tables[t].On // the others are decided later
+		where = f.Tables[t].On // a WHERE is decided later
 	}
 	for _, c := range where {
 		if same, ok := c.(Same); ok {
@@ -295,7 +297,8 @@ func (f *orderFinder) equals(t int) (all []equal) {
 	return all
 }
 
-// appendEqual appends the condition that a column of a table equals another, if that has been read.
+// appendEqual appends the condition that the column own of table t equals the column outer, if the
+// table of outer has been read.
 func (f *orderFinder) appendEqual(all []equal, t, own, outer int) []equal {
 	if f.tableOf(own) != t || !f.isRead[f.tableOf(outer)] {
 		return all

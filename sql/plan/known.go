@@ -12,11 +12,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// This file says which of go-mysql-server's expressions plans evaluate, and refuses those that it evaluates in another
-// way, or wrongly, unless it has planned them.
+// This file lists the expressions of go-mysql-server that plans evaluate. It refuses expressions
+// that go-mysql-server evaluates differently, or wrongly, unless it has planned them.
 
-// knownExpressions are the types of expressions that may be evaluated again and again: they depend
-// on their operands alone, or on the context.
+// knownExpressions has the types of expressions that may be evaluated again in each execution: they
+// depend only on their operands and the context.
 var knownExpressions = func() map[string]bool {
 	known := make(map[string]bool)
 	for _, name := range strings.Fields(`
@@ -39,7 +39,7 @@ var knownExpressions = func() map[string]bool {
 	return known
 }()
 
-// known returns an error if an expression contains one that is not known.
+// known returns an error if an expression contains a type that is not known.
 func (b *builder) known(e gms.Expression) (err error) {
 	gms.Inspect(b.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		switch name := fmt.Sprintf("%T", e); {
@@ -70,8 +70,8 @@ func (b *builder) known(e gms.Expression) (err error) {
 	return err
 }
 
-// isMixedNullSafe reports whether an expression is <=> of values that are neither whole numbers nor texts, of which
-// go-mysql-server converts one before it is planned.
+// isMixedNullSafe reports whether an expression is <=> of values other than two integers or two
+// texts. go-mysql-server converts one of such values when it plans.
 func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
 	n, ok := e.(*expression.NullSafeEquals)
 	if !ok {
@@ -81,8 +81,8 @@ func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
 	return !(types.IsInteger(left) && types.IsInteger(right) || types.IsTextOnly(left) && types.IsTextOnly(right) || right == types.Null)
 }
 
-// isRowList reports whether an expression looks for a row in a list of rows, which go-mysql-server gets wrong
-// for NULLs in rows; conditions of scans and joins do it by columns.
+// isRowList reports whether an expression is IN of a list of rows. go-mysql-server evaluates it
+// wrongly if a row has NULLs. Conditions of scans and joins compare the columns instead.
 func isRowList(e gms.Expression) bool {
 	in, ok := e.(*expression.InTuple)
 	if !ok {
@@ -92,8 +92,9 @@ func isRowList(e gms.Expression) bool {
 	return ok
 }
 
-// isMixedNumbers reports whether an expression compares doubles with decimals: go-mysql-server does that by decimals,
-// of which the largest and the smallest doubles are none, unless it uses an index.
+// isMixedNumbers reports whether an expression compares doubles with decimals. go-mysql-server
+// converts the doubles to decimals, which cannot hold the largest and the smallest ones, unless it
+// uses an index.
 func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between:
@@ -108,8 +109,8 @@ func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
 	return doubles && decimals
 }
 
-// isListOfOthers reports whether an expression is BETWEEN or IN, and compares JSON, an ENUM or a SET, which go-mysql-server
-// does as texts, or as numbers, unless it has planned the expression.
+// isListOfOthers reports whether an expression is BETWEEN or IN of a JSON, an ENUM or a SET.
+// go-mysql-server compares these as texts or as numbers, unless it has planned the expression.
 func isListOfOthers(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case *expression.Between, *expression.InTuple:
@@ -121,21 +122,21 @@ func isListOfOthers(ctx *gms.Context, e gms.Expression) bool {
 	return false
 }
 
-// hasDrawnPattern reports whether an expression is a LIKE whose pattern differs from one execution to the
-// next: go-mysql-server keeps the first.
+// hasDrawnPattern reports whether an expression is a LIKE whose pattern differs between executions:
+// go-mysql-server keeps the first pattern.
 func hasDrawnPattern(ctx *gms.Context, e gms.Expression) bool {
 	l, ok := e.(*expression.Like)
 	return ok && len(parametersOf(ctx, l.RightChild)) > 0
 }
 
-// isOfWarnings reports whether an expression is a variable that counts warnings, which a plan forgets.
+// isOfWarnings reports whether an expression is a variable that counts warnings, because a plan clears them.
 func isOfWarnings(e gms.Expression) bool {
 	v, ok := e.(*expression.SystemVar)
 	return ok && (strings.EqualFold(v.Name, "warning_count") || strings.EqualFold(v.Name, "error_count"))
 }
 
-// isOfBytes reports whether an expression compares bytes of which the statement gives some:
-// go-mysql-server decides by their values, when it plans, whether they are text.
+// isOfBytes reports whether an expression compares bytes, some of which are values of the
+// statement. go-mysql-server decides by the values, when it plans, whether bytes are text.
 func isOfBytes(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between, *expression.InTuple:
@@ -144,7 +145,7 @@ func isOfBytes(ctx *gms.Context, e gms.Expression) bool {
 	return false
 }
 
-// hasBytes reports whether an expression makes bytes of a part of its operands, or has bytes among them.
+// hasBytes reports whether an expression contains bytes of the statement, or turns a text into bytes.
 func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
 	gms.Inspect(ctx, e, func(ctx *gms.Context, e gms.Expression) bool {
 		switch e := e.(type) {
@@ -158,8 +159,9 @@ func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
 	return has
 }
 
-// isMixedTimes reports whether an expression compares times of day with dates, or times with numbers, or with texts that are
-// computed of values that the statement gives: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
+// isMixedTimes reports whether an expression compares TIMEs with dates, or either of these with
+// numbers, or with texts computed from values of the statement. go-mysql-server reads such operands
+// as times when it plans. isMixedTimes sets isTime of the parameters that are read so.
 func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
 	case expression.Comparer, *expression.Between, *expression.InTuple:
@@ -183,17 +185,17 @@ func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 		}
 	}
 	if areTimes && areSpans {
-		return true // a TIME is one of the present day, or none
+		return true // a TIME stands for a time of today, or for no date
 	}
 	areTimes = areTimes || areSpans
 	for _, p := range texts {
 		p.isTime = p.isTime || areTimes
 	}
-	_, isList := e.(*expression.InTuple) // which has not been planned before
+	_, isList := e.(*expression.InTuple) // a list that go-mysql-server has not planned
 	return areTimes && (areOthers || isList)
 }
 
-// operands returns what an expression compares: those of a list are among them.
+// operands returns the operands of a comparison, including the elements of lists.
 func operands(e gms.Expression) (all []gms.Expression) {
 	for _, c := range e.Children() {
 		if t, ok := c.(expression.Tuple); ok {

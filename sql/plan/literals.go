@@ -9,37 +9,37 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// Literals says what becomes of the literals of a statement: its parameters may have any value, and
-// the others, whose values are part of the statement's meaning or of its result's names, are fixed.
+// Literals divides the literals of a statement into parameters and fixed literals. A parameter may
+// have any value. A fixed literal is part of the statement's meaning, or of the names in its
+// result.
 type Literals struct {
 	isParameter []bool
-	// isTyped has the parameters that are part of expressions: a plan is for one class of their values.
+	// isTyped marks the parameters that are parts of expressions: a plan is valid only for one class of their values.
 	isTyped []bool
 	// Tables are the statement's tables.
 	Tables []TableName
-	// Inserts is set for INSERT and REPLACE, and IsSource if their rows are those of a SELECT.
+	// Inserts is set for INSERT and REPLACE; IsSource is set if their rows come from a SELECT.
 	Inserts, IsSource bool
-	// Auths are what the statement needs privileges for.
+	// Auths are the privileges that the statement needs.
 	Auths []sqlparser.AuthInformation
-	// hasDerived is set if tables are those of a query within the statement, hasSubquery if there is one in an
-	// expression, locks if rows are locked.
+	// hasDerived is set if the statement has a derived table or a WITH, hasSubquery if an expression
+	// has a subquery, and locks if rows are locked.
 	hasDerived, hasSubquery, locks bool
-	// with are the names that WITH gives to SELECTs.
+	// with has the names that WITH defines.
 	with map[string]bool
-	// named has the literals in columns without an alias: the column's name is then the text of its
-	// expression.
+	// named marks the literals in columns without an alias: the text of the expression is then the column's name.
 	named map[int]bool
-	// names are the columns whose names have parameters in them, in their order.
+	// names are the columns whose names contain parameters, in order.
 	names []columnName
-	// isOutermost is set if the next SELECT gives the result, and keeps while all literals are fixed.
+	// isOutermost is set while the next SELECT is the one that gives the result. keeps is set while all literals are fixed.
 	isOutermost, keeps bool
 }
 
-// A TableName names a table; DB is empty if it is of the current database.
+// A TableName names a table; DB is empty for the current database.
 type TableName struct{ DB, Table string }
 
-// LiteralsOf returns what becomes of n literals, for which the statement has parameters; false if the
-// statement is not one that this package plans.
+// LiteralsOf divides the n literals of a statement, in which parameters have replaced them. It
+// returns false if this package does not plan the statement.
 func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 	l := &Literals{isParameter: make([]bool, n), isTyped: make([]bool, n)}
 	switch s := stmt.(type) {
@@ -70,8 +70,9 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 	return nil, false
 }
 
-// changed takes the literals and the tables of an UPDATE or DELETE; false as from. Rows of several tables have no
-// order and no limit, and those of a single table have a condition.
+// changed collects the literals and the tables of an UPDATE or DELETE. It returns false where from
+// does. It also does so if a change of several tables has an order or a limit, or a change of a
+// single table has no condition.
 func (l *Literals) changed(from sqlparser.TableExprs, where *sqlparser.Where, by sqlparser.OrderBy, limit *sqlparser.Limit) bool {
 	if !l.clauses(from, where, limit) || l.hasDerived {
 		return false
@@ -82,14 +83,14 @@ func (l *Literals) changed(from sqlparser.TableExprs, where *sqlparser.Where, by
 	return len(by) == 0 && limit == nil
 }
 
-// insert takes the literals of an INSERT, and the privileges for its table; false if the INSERT has
-// clauses that this package does not know.
+// insert collects the literals of an INSERT, and the privileges for its table; false if the INSERT
+// has clauses that this package does not know.
 func (l *Literals) insert(s *sqlparser.Insert) bool {
 	if s.With != nil || len(s.Comments) > 0 || len(s.Partitions) > 0 || len(s.Returning) > 0 {
 		return false
 	}
 	auth := s.Auth
-	auth.Extra = nil // what rewrites the INSERT when it is planned (see sql/change)
+	auth.Extra = nil // Extra rewrites the INSERT when it is planned (see sql/change)
 	l.Auths = append(l.Auths, auth)
 	l.Tables, l.Inserts = append(l.Tables, TableName{s.Table.DbQualifier.String(), s.Table.Name.String()}), true
 	switch rows := s.Rows.(type) {
@@ -108,7 +109,7 @@ func (l *Literals) insert(s *sqlparser.Insert) bool {
 	return s.Table.SchemaQualifier.IsEmpty()
 }
 
-// values takes the literals of VALUES and of ON DUPLICATE KEY UPDATE.
+// values collects the literals of VALUES and of ON DUPLICATE KEY UPDATE.
 func (l *Literals) values(rows sqlparser.Values, onDuplicate sqlparser.OnDup) {
 	for _, r := range rows {
 		for _, v := range r {
@@ -120,7 +121,7 @@ func (l *Literals) values(rows sqlparser.Values, onDuplicate sqlparser.OnDup) {
 	}
 }
 
-// source takes the literals and tables of the SELECT whose rows are inserted; false as rowsOf.
+// source collects the literals and tables of a SELECT whose rows are inserted; false where rowsOf returns false.
 func (l *Literals) source(rows sqlparser.SelectStatement) bool {
 	l.named = make(map[int]bool)
 	if !l.rowsOf(rows) || l.locks {
@@ -133,7 +134,7 @@ func (l *Literals) source(rows sqlparser.SelectStatement) bool {
 	return true
 }
 
-// rowsOf takes the literals and tables of a SELECT, or of a UNION; false if it has clauses that this
+// rowsOf collects the literals and tables of a SELECT or UNION; false if it has clauses that this
 // package does not know.
 func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 	switch s := stmt.(type) {
@@ -168,9 +169,9 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 	return false
 }
 
-// listed takes the literals in the list of a SELECT: in columns that have an alias or, if all is set, in others, too,
-// whose names nobody sees. go-mysql-server refuses parameters beside aggregates in an expression, and those in
-// subqueries are taken with these.
+// listed collects the literals in the columns of a SELECT: in columns with an alias or, if all is
+// set, in all columns, because nobody sees their names. It skips expressions with aggregates, where
+// go-mysql-server refuses parameters, and with subqueries.
 func (l *Literals) listed(list sqlparser.SelectExprs, all bool) {
 	for _, e := range list {
 		if a, ok := e.(*sqlparser.AliasedExpr); ok && (all || hasAlias(a)) && !hasAggregateOrSubquery(a.Expr) {
@@ -193,12 +194,12 @@ func hasAggregateOrSubquery(e sqlparser.Expr) (found bool) {
 	return found
 }
 
-// hasAlias reports whether a column has an alias that compat has not given it.
+// hasAlias reports whether the statement gives a column an alias; one that compat has added does not count.
 func hasAlias(a *sqlparser.AliasedExpr) bool {
 	return !a.As.IsEmpty() && a.As.String() != a.InputExpression
 }
 
-// withs takes the literals and tables of the SELECTs of a WITH, and their names.
+// withs collects the literals, tables and names of the SELECTs of a WITH.
 func (l *Literals) withs(w *sqlparser.With) bool {
 	if w == nil {
 		return true
@@ -220,7 +221,7 @@ func (l *Literals) withs(w *sqlparser.With) bool {
 	return true
 }
 
-// names returns the literals in columns without an alias, or with one that compat gave them.
+// names returns the literals in columns for which hasAlias is false.
 func names(list sqlparser.SelectExprs) map[int]bool {
 	named := make(map[int]bool)
 	for _, e := range list {
@@ -249,8 +250,8 @@ func numbersIn(n sqlparser.SQLNode) (all []int) {
 	return all
 }
 
-// from takes the tables of a statement, and the privileges for them; false if there are clauses that
-// this package does not know.
+// from collects the tables of a statement, and the privileges for them; false if there are clauses
+// that this package does not know.
 func (l *Literals) from(tables sqlparser.TableExprs) bool {
 	for _, t := range tables {
 		if !l.table(t) {
@@ -260,7 +261,7 @@ func (l *Literals) from(tables sqlparser.TableExprs) bool {
 	return true
 }
 
-// table is from for one table, or a join.
+// table does the same as from for one table, or a join.
 func (l *Literals) table(e sqlparser.TableExpr) bool {
 	switch e := e.(type) {
 	case *sqlparser.ParenTableExpr:
@@ -297,7 +298,7 @@ func (l *Literals) table(e sqlparser.TableExpr) bool {
 	return name.SchemaQualifier.IsEmpty()
 }
 
-// clauses takes the literals of WHERE and LIMIT, and the tables; false as from.
+// clauses collects the tables, and the literals of WHERE and LIMIT; false where from returns false.
 func (l *Literals) clauses(from sqlparser.TableExprs, where *sqlparser.Where, limit *sqlparser.Limit) bool {
 	if where != nil {
 		l.condition(where.Expr)
@@ -313,7 +314,7 @@ func (l *Literals) limit(limit *sqlparser.Limit) {
 	}
 }
 
-// condition takes the literals that are compared with columns.
+// condition collects the literals that are compared with columns.
 func (l *Literals) condition(e sqlparser.Expr) {
 	switch e := e.(type) {
 	case *sqlparser.AndExpr:
@@ -367,13 +368,13 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 			l.compared(e.Left, values...)
 		}
 	case sqlparser.LikeStr, sqlparser.NotLikeStr:
-		if e.Escape == nil && isColumn(e.Left) { // other patterns are kept as they were first
+		if e.Escape == nil && isColumn(e.Left) { // go-mysql-server keeps the first value of any other pattern
 			l.operand(e.Right)
 		}
 	}
 }
 
-// compared takes the literals that are compared with an expression.
+// compared collects the literals that are compared with an expression.
 func (l *Literals) compared(e sqlparser.Expr, with ...sqlparser.Expr) {
 	isExpression := func(e sqlparser.Expr) bool { return !isOperand(e) }
 	if isColumn(e) && !slices.ContainsFunc(with, isExpression) {
@@ -388,7 +389,7 @@ func (l *Literals) compared(e sqlparser.Expr, with ...sqlparser.Expr) {
 	}
 }
 
-// rows takes the literals of (a, b) IN ((1, 2), (3, 4)), or of (a, b) > (1, 2), if they are all of it.
+// rows collects the literals of (a, b) IN ((1, 2), (3, 4)) or (a, b) > (1, 2), if all elements are literals.
 func (l *Literals) rows(columns, rows sqlparser.ValTuple) {
 	isOther := func(e sqlparser.Expr) bool { return !isOperand(e) }
 	for _, c := range columns {
@@ -419,7 +420,7 @@ func isOperand(e sqlparser.Expr) bool {
 	return ok
 }
 
-// operand makes a parameter of an expression that is a literal, or the negative of one.
+// operand makes a literal, or the negative of one, a parameter.
 func (l *Literals) operand(e sqlparser.Expr) {
 	if n, ok := numberOf(e); ok && n < len(l.isParameter) && !l.keeps {
 		l.isParameter[n] = true
@@ -439,8 +440,8 @@ func numberOf(e sqlparser.Expr) (int, bool) {
 	return n - 1, err == nil && n > 0
 }
 
-// Key appends the fixed literals among the values of a statement to dst, and the classes of those that
-// are parts of expressions.
+// Key appends the fixed literals of a statement to dst, and the classes of the parameters that are
+// parts of expressions.
 func (l *Literals) Key(dst []byte, values []Value) []byte {
 	for i, v := range values {
 		switch {
@@ -459,8 +460,8 @@ func (l *Literals) Key(dst []byte, values []Value) []byte {
 	return dst
 }
 
-// NamesDiffer reports whether a column's name is not the text of its expression with the fixed literals
-// as Fixed writes them: the statement writes one otherwise, or has a parameter in its place.
+// NamesDiffer reports whether a column's name differs from the text of its expression in Fixed: the
+// statement spells a fixed literal differently, or has a bound parameter in its place.
 func (l *Literals) NamesDiffer(values []Value) bool {
 	for i := range values {
 		if l.named[i] && (values[i].IsRespelled || values[i].IsBound && !l.isParameter[i]) {
@@ -470,7 +471,7 @@ func (l *Literals) NamesDiffer(values []Value) bool {
 	return false
 }
 
-// spelled returns a literal as statements write it that need no escapes.
+// spelled returns the usual spelling of a literal. IsRespelled marks the literals that statements spell differently.
 func spelled(v Value) string {
 	if v.IsNumber || v.IsNull || v.Form != Plain || strings.ContainsAny(v.Text, `'\`) {
 		return sqlparser.String(v.Expr())
@@ -478,8 +479,9 @@ func spelled(v Value) string {
 	return "'" + v.Text + "'"
 }
 
-// Fixed returns a statement's text, in which question marks stand for the literals, with the fixed
-// ones put back, and the numbers of the parameters, from 0, in the order of the remaining marks.
+// Fixed returns the statement's text with the fixed literals. Question marks stand for the
+// parameters. It also returns the numbers of the parameters, from 0, in the order of their question
+// marks.
 func (l *Literals) Fixed(text string, values []Value) (string, []int) {
 	var parameters []int
 	n := -1
@@ -493,7 +495,7 @@ func (l *Literals) Fixed(text string, values []Value) (string, []int) {
 	return text, parameters
 }
 
-// replaced returns a text with others in place of its question marks.
+// replaced replaces each question mark of a text by a result of next.
 func replaced(text string, next func() string) string {
 	var b strings.Builder
 	quoted := false

@@ -16,21 +16,21 @@ var (
 	_ gms.CollationCoercible = (*Membership)(nil)
 )
 
-// A Membership is whether a column is among the rows of a subquery, which uses no column of the query around:
-// they are read once for each execution.
+// A Membership is the condition that a column is among the rows of a subquery without Outers. The
+// rows are read once for each execution.
 type Membership struct {
 	expression.UnaryExpressionStub
 	query *Subquery
 	codec *row.KeyCodec
 }
 
-// members are the rows of a subquery by the encodings of their values as keys, which are equal where the values are.
+// members has the rows of a subquery by the encodings of their values as keys. Equal values have equal encodings.
 type members struct {
 	keys             map[string]struct{}
 	isEmpty, hasNull bool
 }
 
-// membership returns the value of IN; an error if it compares otherwise than keys of the column are compared.
+// membership returns the value of an IN. It returns an error if IN compares differently from keys of the column.
 func (b *builder) membership(e *gmsplan.InSubquery, s scope) (*Membership, error) {
 	q, ok := e.Right().(*gmsplan.Subquery)
 	if !ok || !q.Correlated().Empty() {
@@ -79,8 +79,8 @@ func (m *Membership) WithChildren(_ *gms.Context, children ...gms.Expression) (g
 	return &n, nil
 }
 
-// Eval implements gms.Expression. NULL is in no rows; otherwise it is not known whether it is among some, nor whether
-// a value is among rows of which one is NULL.
+// Eval implements gms.Expression. The result is false if the subquery has no rows. Otherwise a NULL
+// on the left gives NULL, and so does a value that is not found if a row is NULL.
 func (m *Membership) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if m.query.members == nil {
 		all, err := m.read(ctx)
@@ -125,8 +125,8 @@ func (m *Membership) read(ctx *gms.Context) (*members, error) {
 			all.hasNull = true
 			continue
 		}
-		key, can := m.codec.AppendNative(nil, v)
-		ok = ok && can
+		key, isKey := m.codec.AppendNative(nil, v)
+		ok = ok && isKey
 		all.keys[string(key)] = struct{}{}
 	}
 	if !ok {

@@ -12,7 +12,7 @@ import (
 
 // A Node returns rows.
 type Node interface {
-	// describe appends the node as plans show it, each node on a line, indented below its parent.
+	// describe appends the node to a plan's text, each node on its own line, indented below its parent.
 	describe(b *strings.Builder, depth int)
 }
 
@@ -22,16 +22,15 @@ type (
 	// Scan returns the rows of a table that meet a condition.
 	Scan struct {
 		Table *store.TableInfo
-		// Columns are the columns that are read, in the order of the table; nil for all.
+		// Columns are the columns that are read, in the table's order; nil for all.
 		Columns []int
-		// Where is nil for all rows. Its columns are the table's.
+		// Where uses the table's columns; nil for all rows.
 		Where Condition
-		// Access are the ways to read the table; any of them returns all rows that meet Where.
+		// Access has the ways to read the table; each of them returns all rows that meet Where.
 		Access []Access
-		// Order is the wanted order of rows, if an index may give it; only an Access with Ordered
-		// set does.
+		// Order is the wanted order of rows, if an index can provide it: an Access with Ordered set does.
 		Order []Order
-		// Wants limits the rows that are wanted, nil if all are.
+		// Wants is the LIMIT on the wanted rows; nil if all are wanted.
 		Wants *Limit
 		// End is set if only the first row is wanted.
 		End bool
@@ -50,8 +49,8 @@ type (
 		Child Node
 		Exprs []gms.Expression
 	}
-	// Group returns a row for each group of rows: aggregates and, of the group's first row, other
-	// expressions. Without By there is one group, even of no rows.
+	// Group returns a row for each group of rows: aggregates, and other expressions of the group's
+	// first row. Without By all rows are one group, even if there are none.
 	Group struct {
 		Child Node
 		By    []gms.Expression
@@ -61,7 +60,7 @@ type (
 	Sort struct {
 		Child Node
 		By    []Order
-		// Wants limits the rows that are wanted, nil if all are.
+		// Wants is the LIMIT on the wanted rows; nil if all are wanted.
 		Wants *Limit
 	}
 	// Distinct returns rows that are not equal to an earlier one.
@@ -81,12 +80,12 @@ type (
 type Order struct {
 	Expr gms.Expression
 	Desc bool
-	// Column is the table's column that the expression is, in an order of a table's rows, or that of a
-	// join's rows; -1 if it is none.
+	// Column is the position of the expression's column: among the table's columns for rows of a
+	// table, or in the rows of a join. It is -1 if the expression is not a column.
 	Column int
 }
 
-// childrenOf returns the nodes whose rows a node has its own from.
+// childrenOf returns the nodes from whose rows a node makes its own.
 func childrenOf(n Node) []Node {
 	switch n := n.(type) {
 	case *Filter:

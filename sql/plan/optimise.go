@@ -8,8 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 )
 
-// optimise applies the rewrites of nodes, each of which keeps the rows, and their order where the
-// statement gives one.
+// optimise applies the rewrites of nodes. Each keeps the rows, and also their order if the statement states one.
 func optimise(ctx *gms.Context, n Node) (Node, error) {
 	wantFirst(n, nil)
 	if err := findAccess(ctx, n, nil); err != nil {
@@ -19,8 +18,8 @@ func optimise(ctx *gms.Context, n Node) (Node, error) {
 	return n, nil
 }
 
-// wantFirst tells sorts and scans how many of their rows are wanted, by the LIMIT above them. l is
-// the LIMIT that applies to the rows of n; only nodes whose children's rows are theirs, one for one, pass it on.
+// wantFirst tells sorts and scans how many of their rows the LIMIT above them wants. l is the LIMIT
+// on the rows of n. A node passes it on only if it returns one row for each row of its child.
 func wantFirst(n Node, l *Limit) {
 	below := (*Limit)(nil)
 	switch n := n.(type) {
@@ -46,8 +45,7 @@ func wantFirst(n Node, l *Limit) {
 	}
 }
 
-// findAccess finds the ways to read the tables. above is the sort whose rows the scan or the join gives, if there
-// is one.
+// findAccess finds the ways to read the tables. above is the sort directly above n; nil if there is none.
 func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 	switch n := n.(type) {
 	case *Group:
@@ -77,9 +75,9 @@ func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 	return nil
 }
 
-// takeEnd lets a MIN or MAX of a whole table, or of the rows that equalities give, read the first or
-// last entry of an index. The scan then returns the row with the least or greatest value, or none,
-// which have the same MIN or MAX as all rows.
+// takeEnd makes a MIN or MAX read only the first or last entry of an index, if it is over a whole
+// table or over rows that equalities select. The scan then returns only the row with the least or
+// greatest value, or no row.
 func takeEnd(g *Group) {
 	scan, ok := g.Child.(*Scan)
 	if !ok || len(g.By) > 0 || len(g.Exprs) != 1 {
@@ -91,7 +89,7 @@ func takeEnd(g *Group) {
 	}
 	by := []Order{{Expr: g.Exprs[0].Children()[0], Desc: isMax, Column: column}}
 	where := scan.Where
-	if !isMax { // NULL comes first, and is no MIN
+	if !isMax { // NULL comes first, but MIN ignores NULL
 		where = append(And{IsNull{column, true}}, conjuncts(scan.Where)...)
 	}
 	for _, a := range order(scan.Table, nil, where, by) {
@@ -102,7 +100,7 @@ func takeEnd(g *Group) {
 	}
 }
 
-// endOf returns the column whose MIN or MAX an expression is; false if it is something else.
+// endOf returns the column of a MIN or MAX; false for other expressions.
 func endOf(e gms.Expression) (column int, isMax, ok bool) {
 	switch e.(type) {
 	case *aggregation.Max:
@@ -118,9 +116,9 @@ func endOf(e gms.Expression) (column int, isMax, ok bool) {
 	return f.Index(), isMax, true
 }
 
-// boundsAll reports whether a branch's parts are all conditions of a conjunction, each of them an
-// equality with one value or the only condition on its column: then few entries are read before one
-// meets the conjunction. It is a matter of speed only.
+// boundsAll reports whether a branch's parts express all conditions of a conjunction: each is an
+// equality with one value, or the only condition on its column. Then the scan reads few entries
+// before it finds one that meets the conjunction. This affects only the speed.
 func boundsAll(b *Branch, all []Condition) bool {
 	for _, c := range all {
 		var column int

@@ -17,25 +17,25 @@ import (
 
 var _ gms.Expression = (*Parameter)(nil)
 
-// A Parameter is an expression that stands for one of a statement's values: for each execution it is
-// the literal that go-mysql-server makes of that value.
+// A Parameter is an expression that stands for a value of a statement. In each execution it is the
+// literal that go-mysql-server would make of the value.
 type Parameter struct {
 	*expression.Literal
 	operand Operand
 	text    gms.Type // the type of texts
-	// class is that of the values which the parameter may have, empty for any.
+	// class is the class of the values that the parameter may have; empty for any.
 	class string
 	// isTime is set if its text is compared with a time.
 	isTime bool
 }
 
-// NewParameter returns the parameter for one of a statement's values, or its negative.
+// NewParameter returns the parameter for a value of the statement, or for its negative.
 func NewParameter(ctx *gms.Context, o Operand, values []Value) (*Parameter, bool) {
 	p := &Parameter{operand: o, text: types.CreateLongText(ctx.GetCollation())}
 	return p, p.Bind(values)
 }
 
-// Bind gives the parameter its value; false if go-mysql-server would make no literal of it.
+// Bind gives the parameter its value; false if go-mysql-server would not make a literal of the value.
 func (p *Parameter) Bind(values []Value) bool {
 	v, ok := p.operand.In(values)
 	if !ok || p.class != "" && p.class != p.classOf(values) || p.isTime && !isTime(v) {
@@ -62,8 +62,8 @@ func (p *Parameter) Bind(values []Value) bool {
 	return true
 }
 
-// isTime reports whether a value is NULL, or a text that is a date, or a date and time, in the form in which
-// times are shown.
+// isTime reports whether a value is NULL, or a text of a date, with a time or without, in the form
+// in which times are shown.
 func isTime(v Value) bool {
 	_, ok := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: catalog.KindDatetime}}, v)
 	return ok && (v.Form != Plain || v.IsNull || len(v.Text) <= len(time.DateTime))
@@ -75,7 +75,7 @@ func (p *Parameter) classOf(values []Value) string {
 	return string(v.class(nil))
 }
 
-// bindDecimal is Bind for a decimal: the literal's type has as many digits as the text.
+// bindDecimal is Bind for a decimal. The literal's type has as many digits as the text.
 func (p *Parameter) bindDecimal(text string) bool {
 	t, err := types.CreateDecimalType(expression.GetDecimalPrecisionAndScale(text))
 	if err != nil {
@@ -119,7 +119,7 @@ func negativeLiteral(n int64) *expression.Literal {
 	return expression.NewLiteral(n, types.Int64)
 }
 
-// negated ends the names of negative parameters.
+// negated is the suffix of the names of negative parameters.
 const negated = "n"
 
 // Negate replaces -:v1 by :v1n: go-mysql-server's parser makes one literal of - and a number, and its
@@ -138,9 +138,9 @@ func Negate(stmt sqlparser.Statement) {
 	}, stmt)
 }
 
-// Parameters returns the parameters for the values with these numbers, by the names v1, v2 and so on
-// that they have in the text of Literals.Fixed, and for their negatives by those that Negate gives
-// them. It returns false if a value is no literal.
+// Parameters returns the parameters for the values with these numbers. Their names are v1, v2 and
+// so on, as in the text of Literals.Fixed. For each negative there is another parameter, named as
+// Negate does. It returns false if a value is not a literal.
 func Parameters(ctx *gms.Context, numbers []int, values []Value) (map[string]gms.Expression, bool) {
 	bound := make(map[string]gms.Expression, 2*len(numbers))
 	for i, at := range numbers {
@@ -168,7 +168,7 @@ func parametersOf(ctx *gms.Context, e gms.Expression) (all []*Parameter) {
 	return all
 }
 
-// WithChildren implements gms.Expression. All copies of a plan share the parameter.
+// WithChildren implements gms.Expression. All copies of the expression share the parameter.
 func (p *Parameter) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
 	if len(children) != 0 {
 		return nil, gms.ErrInvalidChildrenNumber.New(p, len(children), 0)

@@ -10,7 +10,7 @@ import (
 
 // prune makes the scans of a plan read only the columns that are used.
 func prune(ctx *gms.Context, n Node) error {
-	var users []Node // the nodes whose expressions are on the rows of the scan
+	var users []Node // the nodes whose expressions use the rows of the scan
 	for {
 		switch x := n.(type) {
 		case *Limit:
@@ -29,7 +29,7 @@ func prune(ctx *gms.Context, n Node) error {
 			n, users = x.Child, []Node{x}
 		case *Window:
 			n, users = x.Child, []Node{x}
-		case *Derived: // returns the rows of its SELECT as they are
+		case *Derived: // returns the rows of its SELECT unchanged
 			n, users = x.Child, nil
 		case *Union:
 			if err := prune(ctx, x.First); err != nil {
@@ -51,11 +51,12 @@ func prune(ctx *gms.Context, n Node) error {
 	}
 }
 
-// prune makes a scan read only the columns that the given nodes, the first of which does not return
-// rows as they are, and its condition use. It moves these columns in all expressions.
+// prune makes a scan read only the columns that its condition and users use, and moves these
+// columns in all expressions. users are the nodes whose expressions use the scan's rows. The first
+// of them must not return the rows unchanged.
 func (s *Scan) prune(ctx *gms.Context, users []Node) error {
 	if !areLists(users) {
-		return nil // rows are returned as they are
+		return nil // the rows are returned unchanged
 	}
 	used, err := usedBy(ctx, users)
 	if err != nil {
@@ -82,7 +83,7 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 	return eachOf(users, placing(ctx, j.Place))
 }
 
-// keep makes a join read only the given columns and those of its conditions, which it moves there.
+// keep makes a join read only the given columns and those of its conditions, and moves the columns of the conditions.
 func (j *Join) keep(ctx *gms.Context, used map[int]bool) error {
 	for _, c := range j.conditions() {
 		columns, err := columnsOf(ctx, c)
@@ -136,8 +137,7 @@ func (j *Join) conditions() []Condition {
 	return all
 }
 
-// areLists reports whether the first of the nodes whose expressions are on the rows of a scan returns
-// other rows than those.
+// areLists reports whether the first of users makes new rows, and does not return the scan's rows unchanged.
 func areLists(users []Node) bool {
 	if len(users) == 0 {
 		return false
@@ -149,7 +149,7 @@ func areLists(users []Node) bool {
 	return false
 }
 
-// keep makes a scan read only the given columns and those of its condition, which it moves there.
+// keep makes a scan read only the given columns and those of its condition, and moves the columns of the condition.
 func (s *Scan) keep(ctx *gms.Context, used map[int]bool) error {
 	columns, err := columnsOf(ctx, s.Where)
 	if err != nil {
@@ -158,17 +158,17 @@ func (s *Scan) keep(ctx *gms.Context, used map[int]bool) error {
 	maps.Copy(used, columns)
 	s.Columns = slices.Sorted(maps.Keys(used))
 	if s.Columns == nil {
-		s.Columns = []int{} // nil would be all
+		s.Columns = []int{} // nil would mean all columns
 	}
 	return s.eachOther(placing(ctx, s.Place))
 }
 
-// placing returns what moves the columns of an expression.
+// placing returns a function that moves the columns of an expression.
 func placing(ctx *gms.Context, place func(int) int) func(gms.Expression) (gms.Expression, error) {
 	return func(e gms.Expression) (gms.Expression, error) { return withColumns(ctx, e, place) }
 }
 
-// noting returns what adds the columns of an expression to used.
+// noting returns a function that adds the columns of an expression to used.
 func noting(ctx *gms.Context, used map[int]bool) func(gms.Expression) (gms.Expression, error) {
 	return func(e gms.Expression) (gms.Expression, error) {
 		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
@@ -181,7 +181,7 @@ func noting(ctx *gms.Context, used map[int]bool) func(gms.Expression) (gms.Expre
 	}
 }
 
-// usedBy returns the columns that nodes use.
+// usedBy returns the columns that expressions of nodes use.
 func usedBy(ctx *gms.Context, users []Node) (map[int]bool, error) {
 	used := make(map[int]bool)
 	return used, eachOf(users, noting(ctx, used))
@@ -195,7 +195,7 @@ func columnsOf(ctx *gms.Context, c Condition) (map[int]bool, error) {
 	return used, err
 }
 
-// eachOther replaces the expressions in a scan's conditions.
+// eachOther replaces the expressions in a scan's conditions by the results of f.
 func (s *Scan) eachOther(f func(gms.Expression) (gms.Expression, error)) (err error) {
 	if s.Where, err = eachOther(s.Where, f); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (s *Scan) eachOther(f func(gms.Expression) (gms.Expression, error)) (err er
 	return nil
 }
 
-// eachOf replaces the expressions of nodes.
+// eachOf replaces the expressions of nodes by the results of f.
 func eachOf(nodes []Node, f func(gms.Expression) (gms.Expression, error)) (err error) {
 	for _, n := range nodes {
 		switch n := n.(type) {
@@ -248,7 +248,7 @@ func each(all []gms.Expression, f func(gms.Expression) (gms.Expression, error)) 
 	return nil
 }
 
-// eachOther returns a condition with other expressions of go-mysql-server.
+// eachOther returns a condition in which the results of f replace the expressions of go-mysql-server.
 func eachOther(c Condition, f func(gms.Expression) (gms.Expression, error)) (Condition, error) {
 	switch c := c.(type) {
 	case And:

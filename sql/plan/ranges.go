@@ -13,20 +13,20 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// rangesMax bounds the ranges of a branch: where lists of several columns have more combinations, the
-// later columns are left out.
+// rangesMax bounds the ranges of a branch. If lists of several columns have more combinations, the
+// ranges ignore the later columns.
 const rangesMax = 4096
 
 // Ranges returns the ranges of keys that a branch reads for the values of a statement, in the order
-// of the index and without overlaps, and the index as they are ranges of. It returns false if a value
-// is not plain.
+// of the index and without overlaps. It also returns the index to which the ranges apply. It
+// returns false if a value is not plain.
 func (b *Branch) Ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
 	if b.Alternatives == nil {
 		return b.ranges(ctx, table, values)
 	}
 	var all []store.KeyRange
 	for i := range b.Alternatives {
-		// The index may be one that the primary key extends; its keys begin as those of the index do.
+		// The index may be one that the primary key extends. Its keys begin like the keys of the original index.
 		_, ranges, ok := b.Alternatives[i].ranges(ctx, table, values)
 		if !ok {
 			return nil, nil, false
@@ -72,7 +72,8 @@ func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Va
 	return k, apart(all), true
 }
 
-// isOneKey reports whether the branch reads what begins with one value for each of its parts, none of them NULL.
+// isOneKey reports whether the branch reads the keys with one common beginning: a single value, not
+// NULL, for each part.
 func (b *Branch) isOneKey() bool {
 	if len(b.Parts) == 0 || len(b.Parts) > len(b.Index.Columns) || b.Index.Access == catalog.AccessHash {
 		return false
@@ -85,7 +86,8 @@ func (b *Branch) isOneKey() bool {
 	return true
 }
 
-// oneRange is ranges for such a branch: most are, those of subqueries for each row around, and a key is made sooner than bounds.
+// oneRange is ranges for a branch with isOneKey. Most branches are such, in particular those that a
+// subquery reads for each outer row. It encodes a key, which is faster than computing bounds.
 func (b *Branch) oneRange(values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
 	key := make([]byte, 0, 32)
 	for i := range b.Parts {
@@ -102,7 +104,7 @@ func (b *Branch) oneRange(values []Value) (*store.KeyInfo, []store.KeyRange, boo
 	return b.Index, []store.KeyRange{{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: isWhole}}, true
 }
 
-// exprs returns the bounds of a column, none if no value is within.
+// exprs returns the bounds of a column; none if no value can meet them.
 func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeColumnExpr, bool) {
 	t, codec := table.Rows.Columns[p.Column].Type, table.Codec(p.Column)
 	if p.Null {
@@ -128,8 +130,8 @@ func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeCo
 	return exprs, true
 }
 
-// bounds returns the bounds of a part without single values: the last lower and the last upper one,
-// for all hold. any is not set if no value is within.
+// bounds returns the bounds of a part without single values: all bounds hold, so it takes the
+// greatest lower and the least upper one. any is false if no value can meet them.
 func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.MySQLRangeColumnExpr, any, ok bool) {
 	e = gms.NotNullRangeColumnExpr(t)
 	for _, c := range p.Bounds {
@@ -152,21 +154,21 @@ func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.My
 		v, ok := constant(codec, l.Pattern, values)
 		pattern, isText := v.(string)
 		if !ok || !isText {
-			return e, false, ok && v == nil // nothing is like NULL
+			return e, false, ok && v == nil // nothing matches NULL
 		}
 		between(&e, codec, t, pattern)
 	}
 	return e, true, true
 }
 
-// between bounds a column by those texts that are like a pattern, unless it is bounded at that end.
+// between bounds a column by the least and the greatest text that matches a pattern. It keeps existing bounds.
 func between(e *gms.MySQLRangeColumnExpr, codec *row.KeyCodec, t gms.Type, pattern string) {
 	typ, ok := t.(gms.StringType)
 	if !ok {
 		return
 	}
 	length := typ.MaxCharacterLength()
-	if codec.Prefix > 0 { // of which an index has no more
+	if codec.Prefix > 0 { // the index has only the texts' beginnings
 		length = int64(codec.Prefix)
 	}
 	first, last := compat.LikeBounds(pattern, codec.Collation, length)
@@ -201,7 +203,7 @@ func apart(all []store.KeyRange) []store.KeyRange {
 		case last.High != nil && bytes.Compare(r.Low, last.High) >= 0:
 			out = append(out, r)
 			continue
-		case bytes.Equal(r.Low, last.Low) && bytes.Equal(r.High, last.High): // the same keys, by the collation
+		case bytes.Equal(r.Low, last.Low) && bytes.Equal(r.High, last.High): // equal keys by the collation
 		default:
 			last.Point = false
 			if r.High == nil || last.High != nil && bytes.Compare(r.High, last.High) > 0 {
@@ -213,7 +215,7 @@ func apart(all []store.KeyRange) []store.KeyRange {
 	return out
 }
 
-// hasPrefix reports whether a part of an index has only the beginnings of values.
+// hasPrefix reports whether a column of an index holds only the beginnings of values.
 func hasPrefix(k row.KeyCodec) bool { return k.Prefix > 0 }
 
 // isWhole reports whether no two entries of an index are equal in its lookup columns.

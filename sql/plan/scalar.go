@@ -7,7 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 )
 
-// An Outer is a column of the row around a subquery.
+// An Outer is a column of the outer row of a subquery.
 type Outer struct {
 	*expression.GetField
 	value any
@@ -33,12 +33,12 @@ var (
 	_ gms.CollationCoercible = (*Scalar)(nil)
 )
 
-// A Scalar is the value of a subquery: that of its only row, NULL if it has none.
+// A Scalar is the value of a subquery: the value of its only row, or NULL if it has none.
 type Scalar struct {
 	query *Subquery
-	// args are the values of the subquery's Outers.
+	// args are the values for the subquery's Outers.
 	args []gms.Expression
-	// typ and of are the type of the value, and the expression that go-mysql-server has in its place.
+	// typ is the type of the value. of is the expression that go-mysql-server has in its place.
 	typ gms.Type
 	of  gms.Expression
 }

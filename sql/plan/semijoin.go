@@ -11,17 +11,17 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// This file makes semi-joins of EXISTS and IN, and anti-joins of NOT EXISTS, in a WHERE. NOT IN is no
-// anti-join where there are NULLs.
+// This file turns EXISTS and IN in a WHERE into semi-joins, and NOT EXISTS into anti-joins. NOT IN
+// cannot be an anti-join if there are NULLs.
 
-// A semiJoin is a condition that a subquery has, or has no, row.
+// A semiJoin is the condition that a subquery has a row, or has none.
 type semiJoin struct {
 	kind  JoinKind
 	query *gmsplan.Subquery
-	left  gms.Expression // what equals the subquery's column, nil for EXISTS
+	left  gms.Expression // the operand that equals the subquery's column; nil for EXISTS
 }
 
-// semiJoinOf returns the semi-join that a condition is; false if it is none.
+// semiJoinOf returns the semi-join for a condition; false if the condition is not one.
 func semiJoinOf(e gms.Expression) (semiJoin, bool) {
 	switch e := e.(type) {
 	case *gmsplan.ExistsSubquery:
@@ -46,8 +46,9 @@ func (b *builder) hasSemiJoin(where gms.Expression) bool {
 	})
 }
 
-// filteredJoin returns the plan of a join with a condition, or of rows with semi-joins. If there is none in which
-// rows are looked up in the subqueries, and these use no columns of the query around, they are values.
+// filteredJoin returns the plan of a join with a condition, or of other rows with semi-joins. If no
+// order looks up rows in the subqueries, the semi-joins become values, provided that the subqueries
+// have no Outers.
 func (b *builder) filteredJoin(n *gmsplan.Filter) (Node, scope, error) {
 	before := *b
 	node, s, err := b.join(n.Child, n.Expression, true)
@@ -67,8 +68,9 @@ func (b *builder) filteredJoin(n *gmsplan.Filter) (Node, scope, error) {
 	return b.filterRows(n)
 }
 
-// areValues reports whether the semi-joins of a condition may be values: their subqueries use no columns of the query
-// around, and those of IN have a WHERE. The rows of a whole table might be many more than those looked for in them.
+// areValues reports whether the semi-joins of a condition may become values: their subqueries use
+// no columns of the outer query, and each subquery of IN has a WHERE. Without a WHERE, IN would
+// read a whole table, perhaps to look for few rows.
 func (b *builder) areValues(where gms.Expression) bool {
 	for _, e := range expression.SplitConjunction(b.ctx, where) {
 		semi, ok := semiJoinOf(e)
@@ -95,8 +97,7 @@ func isWholeTable(n gms.Node) bool {
 	return false
 }
 
-// where adds the conditions of a WHERE to a join, and the tables of those that are semi-joins to the
-// scope.
+// where adds the conditions of a WHERE to a join. It adds the tables of semi-joins to the scope.
 func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 	for _, e := range expression.SplitConjunction(j.ctx, where) {
 		semi, ok := semiJoinOf(e)
@@ -122,7 +123,7 @@ func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 		}
 		t := len(j.Tables) - 1
 		equals := expression.NewEquals(semi.left, semi.column())
-		if _, ok := j.same(equals, Equal, s); !ok { // IN converts otherwise than = does
+		if _, ok := j.same(equals, Equal, s); !ok { // IN and = convert differently
 			return scope{}, refused("IN of other columns")
 		}
 		j.on[t] = append(slices.Clone(j.on[t]), equals)
@@ -130,8 +131,9 @@ func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 	return s, nil
 }
 
-// isSet reports whether a condition is IN of a subquery that is no SELECT of columns of one table: its
-// rows are read before, or with, those of the query around it, on which they must not depend.
+// isSet reports whether a condition is IN of a subquery that is not a SELECT of columns of one
+// table. The subquery's rows are read before the outer rows, or together with them, so the subquery
+// must not depend on these.
 func (s *semiJoin) isSet() bool {
 	if s.left == nil {
 		return false
@@ -151,8 +153,8 @@ func (s *semiJoin) isSet() bool {
 	return true
 }
 
-// set adds the rows of a subquery that a column is among, and returns their scope. Each counts once, so
-// that an inner join has the rows that IN has. s is the scope of the tables so far.
+// set adds the rows of a subquery of IN as a set, and returns their scope. Equal rows count once,
+// so an inner join returns the same rows as IN. s is the scope of the tables so far.
 func (j *joinBuilder) set(semi semiJoin, s scope) (scope, error) {
 	left, ok := s.column(semi.left)
 	if !ok || !semi.query.Correlated().Empty() {
@@ -167,7 +169,7 @@ func (j *joinBuilder) set(semi semiJoin, s scope) (scope, error) {
 		return scope{}, err
 	}
 	t := &j.Tables[len(j.Tables)-1]
-	if len(t.codecs) != 1 || t.codecs[0] == nil || !areAlike(s.codecs[left], t.codecs[0]) { // IN converts otherwise than = does
+	if len(t.codecs) != 1 || t.codecs[0] == nil || !areAlike(s.codecs[left], t.codecs[0]) { // IN and = convert differently
 		return scope{}, refused("IN of other columns")
 	}
 	t.IsSet = true
@@ -215,7 +217,7 @@ func (j *joinBuilder) semiJoin(semi semiJoin) (scope, error) {
 	return s, nil
 }
 
-// areKnown returns an error if one of several expressions is not known.
+// areKnown returns an error if one of the expressions is not known.
 func (b *builder) areKnown(all []gms.Expression) error {
 	for _, e := range all {
 		if err := b.known(e); err != nil {

@@ -53,8 +53,8 @@ func pushNots(all []Condition, not bool) []Condition {
 	return out
 }
 
-// flatten merges an AND into the AND around it, and an OR into the OR around it, and replaces those
-// of one condition by that condition.
+// flatten merges an AND within an AND, and an OR within an OR. It replaces an AND or OR of a single
+// condition by the condition.
 func flatten(c Condition) Condition {
 	switch c := c.(type) {
 	case And:
@@ -89,8 +89,8 @@ func flatten(c Condition) Condition {
 	return c
 }
 
-// sameInAll takes the equalities of columns that each part of an OR has out of it, for joins look rows up by
-// them: a = b AND x OR a = b AND y is a = b AND (x OR y).
+// sameInAll moves equalities of columns that all parts of an OR have out of the OR, because joins
+// look rows up by them: a = b AND x OR a = b AND y becomes a = b AND (x OR y).
 func sameInAll(c Condition) Condition {
 	switch c := c.(type) {
 	case And:
@@ -125,14 +125,14 @@ func withoutSame(or Or) Condition {
 			return ok && hasSame(all, same)
 		})
 		if len(left) == 0 {
-			return all // x OR x AND y is x
+			return all // x OR x AND y equals x
 		}
 		rest[i] = And(left)
 	}
 	return append(all, rest)
 }
 
-// hasSame reports whether one of the conditions that an AND joins says that two columns are equal.
+// hasSame reports whether an AND contains the condition that two columns are equal.
 func hasSame(c Condition, same Same) bool {
 	return slices.ContainsFunc(conjuncts(c), func(c Condition) bool {
 		return c == Condition(same) || c == Condition(Same{same.Right, same.Left})
@@ -162,10 +162,10 @@ func singleEquals(c Condition) Condition {
 	return c
 }
 
-// anyEqual gathers the equalities of an OR: a = 1 OR a = 2 OR a IN (3, 4) is a IN (1, 2, 3, 4).
+// anyEqual merges the equalities of an OR: a = 1 OR a = 2 OR a IN (3, 4) becomes a IN (1, 2, 3, 4).
 func anyEqual(or Or) Condition {
 	var out Or
-	at := make(map[int]int) // where the IN of a column is in out
+	at := make(map[int]int) // the index in out of each column's IN
 	for _, c := range or {
 		c = singleEquals(c)
 		in, ok := asIn(c)

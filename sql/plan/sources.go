@@ -1,7 +1,7 @@
 package plan
 
-// SourcesMax bounds the sources of a query: its scans and joins, of each of which it is remembered by
-// which access, or in which order, it is read.
+// SourcesMax bounds the sources of a query, which are its scans and joins. A statement remembers
+// the chosen access of each scan, and the chosen order of each join.
 const SourcesMax = 8
 
 // numberSources numbers the sources of a plan from next on, and returns the number after them.

@@ -6,21 +6,21 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 )
 
-// A Subquery is a SELECT in an expression. It is run for each row of the query around if it uses columns
-// of that, else once for each execution.
+// A Subquery is a SELECT in an expression. It runs for each outer row if it uses the outer row's
+// columns, otherwise once for each execution.
 type Subquery struct {
-	// Rows are the rows of the SELECT.
+	// Rows returns the rows of the SELECT.
 	Rows   Node
 	number int
 	outer  []*Outer
-	// computed are the values that are computed of outer.
+	// computed has the values that are computed from outer.
 	computed []computed
-	// rows and values are those of the present execution. isKnown is set if value is that of every row.
+	// rows and values belong to the present execution. isKnown is set if value holds for all outer rows.
 	rows    RowSource
 	values  []Value
 	isKnown bool
 	value   any
-	// members are the rows that a column is looked for in.
+	// members has the rows among which a column is looked for.
 	members *members
 }
 
@@ -45,8 +45,7 @@ func (q *Subquery) single(ctx *gms.Context) (v any, err error) {
 	return v, err
 }
 
-// finish optimises the subqueries of a query, and numbers their sources from next on; it returns the
-// number after them.
+// finish optimises the subqueries of a query. It numbers their sources from next on, and returns the number after them.
 func (b *builder) finish(next int) (int, error) {
 	for _, q := range b.subqueries {
 		var err error
@@ -66,7 +65,7 @@ func (b *builder) finish(next int) (int, error) {
 	return next, nil
 }
 
-// each calls f for each row of the subquery, until that returns an error.
+// each calls f for each row of the subquery, until f returns an error.
 func (q *Subquery) each(ctx *gms.Context, f func(gms.Row) error) error {
 	rows, err := q.rows.Open(ctx, q.Rows)
 	if err != nil {
@@ -83,14 +82,14 @@ func (q *Subquery) each(ctx *gms.Context, f func(gms.Row) error) error {
 	}
 }
 
-// Begin begins an execution, whose rows come from a source and which has these values.
+// Begin begins an execution with these values. rows opens its nodes.
 func (q *Query) Begin(rows RowSource, values []Value) {
 	for _, s := range q.subqueries {
 		s.rows, s.values = rows, values
 	}
 }
 
-// End ends an execution: nothing of it is kept.
+// End ends an execution, and drops its state.
 func (q *Query) End() {
 	for _, s := range q.subqueries {
 		s.rows, s.values, s.isKnown, s.value, s.members = nil, nil, false, nil, nil
@@ -100,7 +99,7 @@ func (q *Query) End() {
 	}
 }
 
-// closed closes rows after an error, and returns the error; that of the close if it was only their end.
+// closed closes rows after an error, and returns the error. After io.EOF it returns the error of the close.
 func closed(ctx *gms.Context, rows gms.RowIter, err error) error {
 	if end := rows.Close(ctx); err == io.EOF {
 		return end

@@ -7,17 +7,17 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// This file finds the literals and the tables of subqueries, and makes the names of columns that have such
-// literals in them.
+// This file collects the literals and the tables of subqueries. It also makes the names of columns
+// that contain such literals.
 
-// A columnName is the name of a column: a text in which question marks stand for the literals from first on.
+// A columnName is the name of a column. Question marks in text stand for the literals from first on.
 type columnName struct {
 	text  string
 	first int
 }
 
-// columns takes the literals and the tables of the subqueries in a SELECT's columns. isOutermost is set if
-// these are the columns of the result.
+// columns collects the literals and the tables of the subqueries in a SELECT's columns. isOutermost
+// is set if these are the columns of the result.
 func (l *Literals) columns(list sqlparser.SelectExprs, isOutermost bool) {
 	for _, e := range list {
 		keeps := l.keeps
@@ -34,8 +34,8 @@ func (l *Literals) columns(list sqlparser.SelectExprs, isOutermost bool) {
 	}
 }
 
-// nameOf returns the name of a column that is the text of its expression; false if that has other literals than
-// the expression.
+// nameOf returns the name of a column without an alias: the text of its expression. It returns
+// false if the text does not have the same literals as the expression.
 func nameOf(a *sqlparser.AliasedExpr) (columnName, bool) {
 	numbers := numbersIn(a.Expr)
 	if len(numbers) == 0 {
@@ -62,8 +62,9 @@ func (l *Literals) hasParameter(n columnName) (has bool) {
 	return has
 }
 
-// Named returns the columns of a result with the names that they have for the values of a statement, and false
-// if they are not named as the expressions are that Fixed has made for these values.
+// Named returns the columns of a result with the names for values. prepared are the values for
+// which the columns were named. It returns false if a column does not have the expected name for
+// these.
 func (l *Literals) Named(columns gms.Schema, prepared, values []Value) (gms.Schema, bool) {
 	columns = slices.Clone(columns)
 	at := 0
@@ -83,7 +84,8 @@ func (l *Literals) Named(columns gms.Schema, prepared, values []Value) (gms.Sche
 	return columns, true
 }
 
-// spelled returns a column's name with the values of a statement in it, or with question marks for its parameters.
+// spelled returns a column's name with the values of a statement. If marked is set, question marks
+// stand for its parameters.
 func (l *Literals) spelled(n columnName, values []Value, marked bool) string {
 	at := n.first - 1
 	return replaced(n.text, func() string {
@@ -94,7 +96,7 @@ func (l *Literals) spelled(n columnName, values []Value, marked bool) string {
 	})
 }
 
-// subqueries takes the literals and the tables of the subqueries in an expression, or in several.
+// subqueries collects the literals and the tables of the subqueries in an expression or a list.
 func (l *Literals) subqueries(list sqlparser.SQLNode) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
@@ -106,7 +108,7 @@ func (l *Literals) subqueries(list sqlparser.SQLNode) {
 	}, list)
 }
 
-// subquery takes the literals and the tables of a subquery. Build refuses those of which it does not.
+// subquery collects the literals and the tables of a subquery. Build refuses subqueries that it does not know.
 func (l *Literals) subquery(q *sqlparser.Subquery) {
 	s, ok := q.Select.(*sqlparser.Select)
 	if !ok || s.With != nil || s.Into != nil || s.Lock != nil && s.Lock.Type != "" {

@@ -8,7 +8,7 @@ import (
 
 // This file finds the literals that are operands of expressions.
 
-// assigned takes the literals in the value of an assignment.
+// assigned collects the literals in the value of an assignment.
 func (l *Literals) assigned(e sqlparser.Expr) {
 	if isOperand(e) {
 		l.operand(e)
@@ -17,8 +17,8 @@ func (l *Literals) assigned(e sqlparser.Expr) {
 	l.typed(e)
 }
 
-// typed takes the literals of an expression on whose classes, and not on their values, depend how it is
-// evaluated and of which type its value is. The others are fixed.
+// typed collects the literals of an expression whose evaluation and type depend only on their
+// classes. The other literals are fixed.
 func (l *Literals) typed(e sqlparser.Expr) {
 	switch e := e.(type) {
 	case *sqlparser.SQLVal:
@@ -46,7 +46,7 @@ func (l *Literals) typed(e sqlparser.Expr) {
 	}
 }
 
-// arguments takes the literals among the arguments of a function.
+// arguments collects the literals among the arguments of a function.
 func (l *Literals) arguments(f *sqlparser.FuncExpr) {
 	isTyped, ok := typedArguments[strings.ToLower(f.Name.String())]
 	if !ok || !f.Qualifier.IsEmpty() || f.Over != nil || f.Distinct {
@@ -59,8 +59,8 @@ func (l *Literals) arguments(f *sqlparser.FuncExpr) {
 	}
 }
 
-// typedArguments says which arguments of functions matter only by their classes. Digits, formats and
-// paths matter by their values.
+// typedArguments tells for each function which arguments matter only by their classes. Digits,
+// formats and paths matter by their values.
 var typedArguments = func() map[string]func(int) bool {
 	all := make(map[string]func(int) bool)
 	for _, name := range strings.Fields(`date lower upper lcase ucase concat coalesce ifnull if nullif length char_length

@@ -19,8 +19,8 @@ func (u *Union) describe(b *strings.Builder, depth int) {
 	u.Second.describe(b, depth+1)
 }
 
-// union returns the plan of a UNION whose sides have columns of the same types: values of others are
-// converted.
+// union returns the plan of a UNION whose sides have columns of the same types. go-mysql-server
+// converts other columns, so union refuses them.
 func (b *builder) union(n *gmsplan.SetOp) (Node, scope, error) {
 	if n.SetOpType != gmsplan.UnionType {
 		return nil, scope{}, refused("%s", n)
@@ -84,8 +84,8 @@ func (b *builder) ofUnion(n *gmsplan.SetOp, rows Node, s scope) (Node, error) {
 	return l, nil
 }
 
-// isConverted reports whether a column is converted: go-mysql-server converts those of a UNION where the
-// types of its sides differ, in some cases to a type that lacks some of the values.
+// isConverted reports whether a column of a UNION is converted. go-mysql-server converts a column
+// if its types on the two sides differ, in some cases to a type that lacks some of the values.
 func isConverted(column gms.Expression) bool {
 	if a, ok := column.(*expression.Alias); ok {
 		column = a.Child
@@ -94,7 +94,7 @@ func isConverted(column gms.Expression) bool {
 	return ok
 }
 
-// haveSameValues reports whether values of two types are the same Go values, and are compared alike.
+// haveSameValues reports whether values of two types have the same Go values, and are compared in the same way.
 func haveSameValues(a, b gms.Type) bool {
 	s, isText := a.(gms.StringType)
 	t, ok := b.(gms.StringType)

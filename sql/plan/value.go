@@ -16,33 +16,34 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A Form says what the text of a Value is.
+// A Form says what kind of value the text of a Value spells.
 type Form byte
 
 // The forms of values. Numbers, strings and NULL are Plain.
 const (
 	Plain   Form = iota
-	Decimal      // digits with a point among them, after a sign perhaps
+	Decimal      // digits with a point among them, perhaps with a sign
 	Float        // a number with an exponent
 	Bytes        // the bytes of X'4142'
 	Binary       // the bytes of _binary'AB'
 	Moment       // a date, or a date and time, that was computed
 )
 
-// A Value is a literal of a statement, or the value bound to a parameter: a whole number, a string,
-// NULL or, if it has another form, what its text says.
+// A Value is a literal of a statement, or the value bound to a parameter: an integer, a string,
+// NULL or, with another form, the value that its text spells.
 type Value struct {
 	Text     string // the value of a string
 	Number   int64  // the value of a number; the microseconds since 1970 of a Moment
 	IsNumber bool
 	IsNull   bool
 	Form     Form
-	// IsRespelled is set if the statement does not write the literal as Fixed does: 05, 'it''s'. A column
-	// without an alias has the text of its expression as its name.
+	// IsRespelled is set if the statement spells the literal differently from Fixed, such as 05 or
+	// 'it''s'. The spelling matters for a column without an alias, whose name is the text of its
+	// expression.
 	IsRespelled bool
 	// IsBound is set for the value of a parameter, which has no text in the statement.
 	IsBound bool
-	// List is set, and nothing else is, for the values that a subquery returns.
+	// List has the values that a subquery returns. If it is set, no other field is.
 	List *[]Value
 }
 
@@ -63,7 +64,7 @@ func (v Value) Expr() sqlparser.Expr {
 	return sqlparser.NewStrVal([]byte(v.Text))
 }
 
-// An Operand is one of a statement's values, or its negative, or a list of values.
+// An Operand is a value of the statement, the negative of one, or a list of values.
 type Operand struct {
 	At       int
 	Negative bool
@@ -78,7 +79,7 @@ func (o Operand) String() string {
 	return "?" + strconv.Itoa(o.At+1)
 }
 
-// In returns the operand's value among the values of a statement; false if the value cannot be
+// In returns the operand's value, given the values of a statement; false if the value cannot be
 // negated.
 func (o Operand) In(values []Value) (Value, bool) {
 	v := values[o.At]
@@ -87,14 +88,14 @@ func (o Operand) In(values []Value) (Value, bool) {
 			v.Text = negative(v.Text)
 			return v, true
 		}
-		isNegatable := v.IsNumber && v.Number != math.MinInt64 // whose negative is no BIGINT
+		isNegatable := v.IsNumber && v.Number != math.MinInt64 // the negative of the least BIGINT is not a BIGINT
 		v.Number = -v.Number
 		return v, isNegatable
 	}
 	return v, true
 }
 
-// negative returns the text of the negative of a number.
+// negative returns the text of a number's negative.
 func negative(text string) string {
 	if positive, ok := strings.CutPrefix(text, "-"); ok {
 		return positive
@@ -102,10 +103,10 @@ func negative(text string) string {
 	return "-" + text
 }
 
-// isComparable reports whether Constant knows how values are compared with a column by an operator.
+// isComparable reports whether values of Constant can be compared with a column by an operator.
 func isComparable(k *row.KeyCodec, op Op) bool {
 	switch k.Kind {
-	case catalog.KindEnum: // by < and > MySQL compares texts, and go-mysql-server their places
+	case catalog.KindEnum: // by < and > MySQL compares texts, but go-mysql-server compares places
 		return op == Equal || op == NotEqual
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
 		return k.Weights != nil && k.Collation.CharacterSet() == gms.CharacterSet_utf8mb4
@@ -115,7 +116,7 @@ func isComparable(k *row.KeyCodec, op Op) bool {
 	return k.IsInteger()
 }
 
-// areAlike reports whether two columns are compared as keys of either are: whole numbers of any type,
+// areAlike reports whether two columns are compared like keys of either column: both are integers,
 // texts of one collation, or values of one type.
 func areAlike(a, b *row.KeyCodec) bool {
 	if !isComparable(a, Less) || !isComparable(b, Less) {
@@ -130,8 +131,8 @@ func areAlike(a, b *row.KeyCodec) bool {
 	return a.Kind == b.Kind
 }
 
-// Constant returns a value in the Go type of a column, nil for NULL. It returns false if the value
-// is not a plain value of the column's type, so that comparing it would need a conversion.
+// Constant returns a value in the Go type of a column; nil for NULL. It returns false if the value
+// is not a plain value of the column's type, so that a comparison would have to convert it.
 func Constant(k *row.KeyCodec, v Value) (any, bool) {
 	switch {
 	case v.IsNull:
@@ -184,8 +185,8 @@ func momentOf(text string) (time.Time, bool) {
 // are so themselves.
 const doubleDigits = 15
 
-// decimalOf returns a decimal, or a text that spells one, as a value of a decimal column. MySQL
-// compares texts with decimals as doubles, so there may be few digits only.
+// decimalOf returns a decimal, or a text that spells one, as a value of a decimal column. The text
+// must have few digits, because MySQL compares texts with decimals as doubles.
 func decimalOf(k *row.KeyCodec, v Value) (any, bool) {
 	isText := v.Form == Plain
 	if v.Form != Decimal && !isText || !row.IsDecimalText(v.Text) || isText && (len(v.Text) > doubleDigits || k.Precision > doubleDigits) {
@@ -198,21 +199,21 @@ func decimalOf(k *row.KeyCodec, v Value) (any, bool) {
 	return inDecimal(k, d)
 }
 
-// inDecimal returns a decimal; false if a decimal column cannot hold it as it is.
+// inDecimal returns a decimal; false if a decimal column cannot hold it exactly.
 func inDecimal(k *row.KeyCodec, d decimal.Decimal) (any, bool) {
 	fits := d.Equal(d.Round(k.Scale)) && d.Abs().LessThan(decimal.New(1, int32(k.Precision)-k.Scale))
 	return d, fits
 }
 
-// member returns the place of a text among those of an ENUM; false if it is none of them.
+// member returns the place of a text in the list of an ENUM; false if the list does not have it.
 func member(k *row.KeyCodec, text string) (any, bool) {
 	t, ok := k.Type.(gms.EnumType)
-	if _, err := strconv.Atoi(text); !ok || err == nil { // IndexOf takes a number for a place
+	if _, err := strconv.Atoi(text); !ok || err == nil { // IndexOf reads a number as a place
 		return nil, false
 	}
 	at := t.IndexOf(text)
 	return uint16(at), at > 0
 }
 
-// isYear reports whether a text begins with a year that go-mysql-server and MySQL understand alike.
+// isYear reports whether a text begins with a year that go-mysql-server and MySQL read alike.
 func isYear(text string) bool { return text != "" && text[0] != '0' }

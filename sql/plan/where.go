@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file makes conditions of the expressions of a WHERE.
+// This file converts the expressions of a WHERE to conditions.
 
-// condition returns the condition that an expression is, on rows of tables.
+// condition returns the condition for an expression on rows of tables.
 func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
 	switch e := e.(type) {
 	case *expression.And:
@@ -31,14 +31,13 @@ func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
 	if c, ok := b.comparison(e, s); ok {
 		return c, nil
 	}
-	// What was noted for the operands that were taken would be evaluated for nothing.
+	// Drop what was registered for the operands, so that it is not evaluated for nothing.
 	b.bound, b.computed, b.subqueries, b.shared = before.bound, before.computed, before.subqueries, before.shared
 	x, err := b.expression(e, s)
 	return Other{x}, err
 }
 
-// comparison returns the condition that a comparison of columns with parameters is; false if an
-// expression is none.
+// comparison returns the condition for a comparison of columns with parameters; false for other expressions.
 func (b *builder) comparison(e gms.Expression, s scope) (Condition, bool) {
 	switch e := e.(type) {
 	case *expression.Between:
@@ -66,8 +65,8 @@ func (b *builder) conditions(s scope, all ...gms.Expression) ([]Condition, error
 	return out, nil
 }
 
-// comparable returns the column that an expression is; false if it is no column, or not one that is
-// compared with parameters by an operator.
+// comparable returns the position of a column; false if the expression is not a column, or if an
+// operator cannot compare the column with parameters.
 func (b *builder) comparable(e gms.Expression, op Op, s scope) (int, bool) {
 	c, ok := s.column(e)
 	return c, ok && isComparable(s.codecs[c], op)
@@ -83,7 +82,7 @@ func (b *builder) between(e *expression.Between, s scope) (Condition, bool) {
 	return And{Compare{column, GreaterEqual, lo}, Compare{column, LessEqual, hi}}, isLo && isHi
 }
 
-// like returns the condition that a column is like a parameter.
+// like returns the condition that a column matches a parameter.
 func (b *builder) like(e *expression.Like, s scope) (Condition, bool) {
 	column, ok := s.column(e.Left())
 	if !ok || e.Escape != nil || !row.IsCharacter(s.codecs[column].Kind) || !isComparable(s.codecs[column], Equal) {
@@ -162,12 +161,11 @@ func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
 	return Compare{column, op.turned(), o}, ok
 }
 
-// same returns the condition that two columns are equal; false if their types differ in how values are
-// compared.
+// same returns the condition that two columns are equal; false if values of their types are compared differently.
 func (b *builder) same(e expression.Comparer, op Op, s scope) (Condition, bool) {
-	left, ok := s.column(e.Left())
-	right, too := s.column(e.Right())
-	if !ok || !too || op != Equal || !areAlike(s.codecs[left], s.codecs[right]) {
+	left, isLeft := s.column(e.Left())
+	right, isRight := s.column(e.Right())
+	if !isLeft || !isRight || op != Equal || !areAlike(s.codecs[left], s.codecs[right]) {
 		return nil, false
 	}
 	return Same{left, right}, true

@@ -5,8 +5,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// findWhole tells scans whether all of their rows are read, and what their accesses cover. whole says
-// that all rows of n are read; only nodes that are known to read all rows of their children pass it on.
+// findWhole tells each scan whether all of its rows are read, and marks the accesses that cover its
+// condition. whole is set if all rows of n are read. Only nodes that read all rows of their
+// children pass it on.
 func findWhole(n Node, whole bool) {
 	switch n := n.(type) {
 	case *Scan:
@@ -23,8 +24,7 @@ func findWhole(n Node, whole bool) {
 	}
 }
 
-// findCovers marks the accesses of a scan whose ranges leave out all rows that do not meet its
-// condition.
+// findCovers marks the accesses of a scan that read only rows that meet its condition.
 func (s *Scan) findCovers() {
 	for i := range s.Access {
 		if a := &s.Access[i]; len(a.Branches) == 1 {
@@ -33,8 +33,8 @@ func (s *Scan) findCovers() {
 	}
 }
 
-// covers reports whether a branch's parts are all conditions of a conjunction, on columns whose keys
-// tell all values apart. The ranges for some values may still be wide.
+// covers reports whether a branch's parts express all conditions of a conjunction, on columns whose
+// different values always have different keys. The range for some values may still be wide.
 func covers(table *store.TableInfo, b *Branch, all []Condition) bool {
 	if len(b.Alternatives) > 0 {
 		return false
@@ -57,7 +57,7 @@ func covers(table *store.TableInfo, b *Branch, all []Condition) bool {
 	return met == len(all)
 }
 
-// areBothEnds reports whether bounds of a column are one at each end at most.
+// areBothEnds reports whether the bounds of a column are at most one lower and one upper bound.
 func areBothEnds(bounds []Compare) bool {
 	var lower, upper int
 	for _, c := range bounds {

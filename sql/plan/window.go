@@ -10,11 +10,10 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// Window returns a row for each row of its child: its columns, and functions of the windows that the row
-// is in.
+// Window returns a row for each row of its child: columns of this row, and window functions.
 type Window struct {
 	Child Node
-	// Exprs are columns and window functions of go-mysql-server.
+	// Exprs are columns, and window functions of go-mysql-server.
 	Exprs []gms.Expression
 }
 
