@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// changedMax bounds the rows that a statement changes: they are all read before the first is changed.
-// go-mysql-server changes more of them, for which it keeps their addresses only.
+// changedMax bounds the rows that a statement changes, because all of them are read before the
+// first is changed. go-mysql-server changes more rows, for which it keeps only their addresses.
 const changedMax = 10000
 
 // change runs an UPDATE or DELETE: it changes the rows of one table after the other.
@@ -79,7 +79,7 @@ func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms
 	if r.query.Change.Deletes {
 		r.tr.Tx.ToFree()
 	}
-	isOnly := len(editors) == 1 && !isJoin(r.query.Rows) // each row is there once
+	isOnly := len(editors) == 1 && !isJoin(r.query.Rows) // a row of a single table comes only once
 	for i, ed := range editors {
 		t := &r.query.Change.Tables[i]
 		own := rows
@@ -102,7 +102,8 @@ func isJoin(n plan.Node) bool {
 	return ok
 }
 
-// once returns the joined rows that are the first with their row of a table. Those that have none, only NULLs, are left out.
+// once returns, for each row of a table, the first joined row that contains it. It leaves out
+// joined rows that contain only NULLs of the table.
 func (r *run) once(ctx *gms.Context, t *plan.ChangedTable, rows []gms.Row) ([]gms.Row, error) {
 	key := t.Table.PrimaryKey
 	seen := make(map[string]bool, len(rows))
@@ -246,7 +247,7 @@ func (r *run) updated(ctx *gms.Context, t *plan.ChangedTable, constants []any, f
 	return out, nil
 }
 
-// assigned returns a value in the form in which a column is set to it, in a row with that number.
+// assigned returns a value in the form in which the column stores it. number is the row's number, for errors.
 func assigned(ctx *gms.Context, t *plan.ChangedTable, set *plan.Setter, v any, number int) (any, error) {
 	typ := set.Column.Type(ctx)
 	v, err := store.Assign(ctx, v, typ, set.Column.Name(), number)

@@ -11,11 +11,11 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// countedMax is the number of keys at which counting the ranges of an access stops.
+// countedMax is the number of keys at which the counting of an access's ranges stops.
 const countedMax = 1000
 
-// choose returns the access of a scan, as chosen last. It chooses again, for the values of this
-// execution, after 1, 2, 4, 8 and so on executions: tables grow.
+// choose returns the chosen access of a scan. After 1, 2, 4, 8 and so on executions it chooses
+// again, for the values of the execution, because tables grow.
 func (r *run) choose(ctx *gms.Context, n *plan.Scan) *plan.Access {
 	if len(n.Access) <= 1 {
 		return accessOf(n, 0)
@@ -23,7 +23,8 @@ func (r *run) choose(ctx *gms.Context, n *plan.Scan) *plan.Access {
 	return &n.Access[r.again(n.Number, func() int { return r.cheapest(ctx, n) })]
 }
 
-// accessOf returns an access of a scan by its number; that of the whole table if the scan has none.
+// accessOf returns an access of a scan by its number. For a scan without accesses it returns an
+// access to the whole table.
 func accessOf(n *plan.Scan, number int) *plan.Access {
 	if len(n.Access) == 0 {
 		return &plan.Access{Branches: []plan.Branch{{Index: n.Table.PrimaryKey}}, Covers: n.Where == nil}
@@ -31,13 +32,13 @@ func accessOf(n *plan.Scan, number int) *plan.Access {
 	return &n.Access[number]
 }
 
-// again returns what has been chosen for a source for this execution, or chosen last.
+// again returns the choice for a source: the choice of this execution if it chooses anew, otherwise the latest one.
 func (r *run) again(source int, choose func() int) int {
 	if !r.isChosen {
 		runs := r.prepared.runs.Add(1)
 		r.isChosen, r.chooses = true, bits.OnesCount64(runs) == 1
 	}
-	if r.chooses && !r.hasChosen[source] { // a subquery is opened for each row around
+	if r.chooses && !r.hasChosen[source] { // only once, although a subquery is opened for each outer row
 		r.hasChosen[source] = true
 		r.prepared.chosen[source].Store(int64(choose()))
 	}
@@ -56,7 +57,7 @@ func (r *run) cheapest(ctx *gms.Context, n *plan.Scan) int {
 	best, cost := 0, math.Inf(1)
 	for i, c := range counts {
 		if n.Access[i].Ordered && n.Order != nil {
-			// Rows that pass are taken to be spread evenly over those that are read.
+			// This assumes that the rows that pass are spread evenly over the rows that are read.
 			c = r.untilWanted(n.Wants, c, least)
 		}
 		if c < cost {
@@ -66,8 +67,8 @@ func (r *run) cheapest(ctx *gms.Context, n *plan.Scan) int {
 	return best
 }
 
-// untilWanted returns how many of c rows are read until as many have passed as are wanted, if so many
-// pass in all.
+// untilWanted returns how many of c rows are read until the wanted number has passed, if pass of
+// the c rows pass in all.
 func (r *run) untilWanted(wants *plan.Limit, c, pass float64) float64 {
 	return min(c, float64(r.wanted(wants))*c/max(pass, 1))
 }
@@ -88,7 +89,7 @@ func (r *run) rowsOfTable(ctx *gms.Context, t *plan.JoinTable) float64 {
 	return r.rowsOf(ctx, t.Scan)
 }
 
-// estimate returns about how many rows a node returns.
+// estimate estimates the number of rows that a node returns.
 func (r *run) estimate(ctx *gms.Context, n plan.Node) float64 {
 	switch n := n.(type) {
 	case *plan.Scan:
@@ -124,7 +125,7 @@ func (r *run) estimate(ctx *gms.Context, n plan.Node) float64 {
 	return 1
 }
 
-// rowsOf returns about how many rows a table has.
+// rowsOf estimates the number of rows of a table.
 func (r *run) rowsOf(ctx *gms.Context, n *plan.Scan) float64 {
 	rows, _, err := (&store.Table{Store: r.s.Store, Info: n.Table}).RowCount(ctx)
 	if err != nil {
@@ -133,8 +134,8 @@ func (r *run) rowsOf(ctx *gms.Context, n *plan.Scan) float64 {
 	return float64(rows)
 }
 
-// count counts the keys that an access reads. Where they are many it guesses: half of the table, or
-// all if nothing bounds them.
+// count counts the keys that an access reads. If there are many it guesses: half of the table, or
+// all of it if nothing bounds the keys.
 func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float64) float64 {
 	keys := 0.0
 	for i := range a.Branches {
@@ -162,10 +163,11 @@ func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float6
 	return keys
 }
 
-// throughIndex is how much more than a row of the whole table one costs that an index leads to.
+// throughIndex is how much more a row costs that is read through an index, compared with a row of a
+// scan of the whole table.
 const throughIndex = 2
 
-// areAll reports whether ranges of an index leave out nothing but NULL: LIKE '%a' bounds nothing else.
+// areAll reports whether ranges of an index leave out only NULL, as those of LIKE '%a' do.
 func areAll(ranges []store.KeyRange) bool {
 	return len(ranges) == 1 && len(ranges[0].Low) <= 1 && len(ranges[0].High) <= 1
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A truth is a value of three-valued logic. AND is the least, and OR the greatest of its operands.
+// A truth is a value of three-valued logic. AND returns the least of its operands, OR the greatest.
 type truth int8
 
 const (
@@ -29,7 +29,7 @@ type test func(*gms.Context, gms.Row) (truth, error)
 
 // A compiler compiles conditions on rows for the values of a statement.
 type compiler struct {
-	place  func(column int) int // where a column is in the rows
+	place  func(column int) int // the position of a column in the rows
 	codec  func(column int) *row.KeyCodec
 	values []plan.Value
 }
@@ -82,8 +82,8 @@ func negated(t test) test {
 	}
 }
 
-// combined returns the test of an AND, whose result is decided by the first condition that is false, or
-// of an OR, by the first that is true.
+// combined returns the test of an AND or OR. decides is the result of the whole as soon as one
+// condition has it: false for AND, true for OR.
 func (c *compiler) combined(all []plan.Condition, decides truth) (test, bool) {
 	tests := make([]test, len(all))
 	for i, cond := range all {
@@ -123,7 +123,7 @@ func (c *compiler) comparison(cond plan.Compare) (test, bool) {
 	}, true
 }
 
-// likeness returns the test that a column is like a pattern.
+// likeness returns the test that a column matches a pattern.
 func (c *compiler) likeness(cond plan.Like) (test, bool) {
 	like, ok := c.likenessOf(cond)
 	at := c.place(cond.Column)
@@ -139,7 +139,7 @@ func (c *compiler) likeness(cond plan.Like) (test, bool) {
 	}, ok
 }
 
-// likenessOf returns what decides whether a text of a column is like a pattern.
+// likenessOf returns a function that reports whether a text of a column matches a pattern.
 func (c *compiler) likenessOf(cond plan.Like) (func(string) truth, bool) {
 	codec := c.codec(cond.Column)
 	v, ok := cond.Pattern.In(c.values)
@@ -169,8 +169,8 @@ func (c *compiler) sameness(cond plan.Same) (test, bool) {
 	}, true
 }
 
-// equalerOf returns the function that compares values of two columns, of which one is of this codec and
-// the other like it; ok is not set for values of other Go types.
+// equalerOf returns the function that compares values of two columns for equality. One column has
+// this codec, and the other is compared alike. ok is false for values of other Go types.
 func equalerOf(codec *row.KeyCodec) func(a, b any) (is, ok bool) {
 	switch {
 	case codec.IsInteger():
@@ -199,14 +199,14 @@ func equalerOf(codec *row.KeyCodec) func(a, b any) (is, ok bool) {
 	}
 }
 
-// equalNumbers compares whole numbers of any types.
+// equalNumbers compares integers of any types.
 func equalNumbers(a, b any) (is, ok bool) {
-	x, isNegative, ok := magnitude(a)
-	y, areNegative, too := magnitude(b)
-	return x == y && isNegative == areNegative, ok && too
+	x, xIsNegative, xIsWhole := magnitude(a)
+	y, yIsNegative, yIsWhole := magnitude(b)
+	return x == y && xIsNegative == yIsNegative, xIsWhole && yIsWhole
 }
 
-// magnitude returns the bits of a whole number, and whether it is negative.
+// magnitude returns the bits of an integer, and whether it is negative.
 func magnitude(v any) (bits uint64, isNegative, ok bool) {
 	if n, ok := row.Signed(v); ok {
 		return uint64(n), n < 0, true
@@ -232,8 +232,8 @@ func holds(op plan.Op, order int) bool {
 	return order >= 0
 }
 
-// membership returns the test of IN: true if a value equals the column, else unknown if any is NULL.
-// The values are sorted, so that a long list takes a few comparisons for each row.
+// membership returns the test of IN: true if the column equals a value, otherwise unknown if a
+// value is NULL. The values are sorted, so that a long list takes few comparisons for each row.
 func (c *compiler) membership(cond plan.In) (test, bool) {
 	all, hasNull, ok := c.sorted(cond)
 	if !ok {
@@ -241,7 +241,7 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 	}
 	at := c.place(cond.Column)
 	t := func(_ *gms.Context, r gms.Row) (truth, error) {
-		if len(all) == 0 && !hasNull { // of a subquery without rows
+		if len(all) == 0 && !hasNull { // the subquery has no rows
 			return isFalse, nil
 		}
 		if r[at] == nil {
@@ -269,7 +269,7 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 	return t, true
 }
 
-// A member is a value of a list, with its encoding as a key, whose order is that of values.
+// A member is a value of a list, with its encoding as a key. Encodings have the order of the values.
 type member struct {
 	compare comparer
 	value   any
@@ -302,11 +302,11 @@ func (c *compiler) sorted(cond plan.In) (all []member, hasNull, ok bool) {
 	return all, hasNull, true
 }
 
-// A comparer compares a column's value with a constant; known is not set if one of them is NULL.
+// A comparer compares a column's value with a constant. known is false if one of them is NULL.
 type comparer func(v any) (order int, known bool, err error)
 
-// comparer returns the comparer of a column and an operand, and the operand's value; false if that is
-// not a plain value of the column's type.
+// comparer returns the comparer of a column with an operand, and the operand's value. It returns
+// false if the value is not a plain value of the column's type.
 func (c *compiler) comparer(column int, o plan.Operand) (comparer, any, bool) {
 	v, ok := o.In(c.values)
 	if !ok {
@@ -321,7 +321,7 @@ func (c *compiler) comparer(column int, o plan.Operand) (comparer, any, bool) {
 	return compare, with, ok
 }
 
-// comparerOf returns the comparer of a column and a constant of its Go type; false if it has none.
+// comparerOf returns the comparer of a column with a constant of its Go type; false if the type has none.
 func comparerOf(codec *row.KeyCodec, with any) (comparer, bool) {
 	switch with := with.(type) {
 	case nil:
@@ -350,8 +350,8 @@ func comparerOf(codec *row.KeyCodec, with any) (comparer, bool) {
 	return numbers(with)
 }
 
-// unless returns ErrPlan unless ok is set: a value of a type that this package does not expect is left
-// to go-mysql-server.
+// unless returns ErrPlan if ok is false: a value of a Go type that this package does not expect is
+// left to go-mysql-server.
 func unless(ok bool) error {
 	if ok {
 		return nil
@@ -371,7 +371,7 @@ func texts(codec *row.KeyCodec, with string) comparer {
 	}
 }
 
-// numbers compares whole numbers of one type.
+// numbers compares integers of one type.
 func numbers(with any) (comparer, bool) {
 	if n, ok := row.Signed(with); ok {
 		return func(v any) (int, bool, error) {

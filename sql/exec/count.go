@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/sql/plan"
 )
 
-// countsRows returns the scan whose rows a node counts; false if it does anything else.
+// countsRows returns the scan whose rows a node counts; false if the node does something else.
 func countsRows(ctx *gms.Context, n *plan.Group) (*plan.Scan, bool) {
 	scan, ok := n.Child.(*plan.Scan)
 	if !ok || len(n.By) > 0 || len(n.Exprs) != 1 {

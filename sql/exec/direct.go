@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file returns columns of a table in the protocol's form: most values are copied from the stored
-// row without becoming Go values.
+// This file returns a table's columns in the protocol's form. It copies most values from the stored
+// rows, without making Go values of them.
 
-// A directColumn is a column of a result, and of the table that its values are from.
+// A directColumn is a column of a result that is a column of the table.
 type directColumn struct {
 	at    int // its position in the table
 	codec *row.Column
@@ -21,8 +21,8 @@ type directColumn struct {
 	kind  querypb.Type
 }
 
-// isDirect reports whether a query returns columns of a scan, row for row, which the session takes as
-// they are stored.
+// isDirect reports whether a query returns columns of a scan, one row for each row, and the session
+// takes values in the form in which they are stored.
 func (r *run) isDirect(ctx *gms.Context) bool {
 	switch ctx.GetCharacterSetResults() {
 	case gms.CharacterSet_Unspecified, gms.CharacterSet_binary, gms.CharacterSet_utf8mb4:
@@ -31,7 +31,7 @@ func (r *run) isDirect(ctx *gms.Context) bool {
 	return false
 }
 
-// directScan returns the scan whose columns a node returns; nil if it returns anything else.
+// directScan returns the scan whose columns a node returns; nil if the node does something else.
 func (r *run) directScan(ctx *gms.Context, n plan.Node) *plan.Scan {
 	switch n := n.(type) {
 	case *plan.Limit:
@@ -47,7 +47,7 @@ func (r *run) directScan(ctx *gms.Context, n plan.Node) *plan.Scan {
 	return r.sortedScan(ctx, n)
 }
 
-// sortedScan returns the scan whose rows a node returns as they are; nil if it returns anything else.
+// sortedScan returns the scan whose rows a node returns unchanged; nil if the node does something else.
 func (r *run) sortedScan(ctx *gms.Context, n plan.Node) *plan.Scan {
 	if sort, ok := n.(*plan.Sort); ok && r.isOrdered(ctx, sort.Child) {
 		n = sort.Child
@@ -56,8 +56,7 @@ func (r *run) sortedScan(ctx *gms.Context, n plan.Node) *plan.Scan {
 	return scan
 }
 
-// directColumns returns the columns of a query that is direct; false if they are others than its
-// header's.
+// directColumns returns the columns of a direct query; false if they differ from its header's.
 func (r *run) directColumns(n plan.Node, scan *plan.Scan) (columns []directColumn, ok bool) {
 	var places []int
 	switch n := n.(type) {
@@ -89,7 +88,7 @@ func (r *run) directColumns(n plan.Node, scan *plan.Scan) (columns []directColum
 	return columns, true
 }
 
-// direct returns the rows of a query that is direct; false if its columns are not.
+// direct returns the rows of a direct query; false if directColumns does.
 func (r *run) direct(ctx *gms.Context) (w directWriter, ok bool, err error) {
 	scan := r.directScan(ctx, r.query.Rows)
 	columns, ok := r.directColumns(r.query.Rows, scan)
@@ -202,5 +201,5 @@ func (w *directWriter) value(ctx *gms.Context, c *directColumn, b []byte) (sqlty
 	return c.typ.SQL(ctx, nil, plainZero(v))
 }
 
-// resultBytesMax bounds by how much a value is longer than it is stored, but for its characters.
+// resultBytesMax bounds how much longer a value is in the protocol's form than stored, apart from its characters.
 const resultBytesMax = 96

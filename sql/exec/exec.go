@@ -21,9 +21,10 @@ type run struct {
 	s        *store.Session
 	tr       *store.Transaction
 	values   []plan.Value
-	// isChosen is set if this execution uses what has been chosen; chooses if it chooses anew.
+	// isChosen is set once chooses is known. chooses is set if this execution chooses accesses
+	// and orders anew.
 	isChosen, chooses bool
-	// hasChosen says for which sources it has chosen.
+	// hasChosen marks the sources for which this execution has chosen.
 	hasChosen [plan.SourcesMax]bool
 	taken     int64 // the memory of rows to be returned or changed
 	skip      skip
@@ -71,7 +72,7 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 	return nil, ErrPlan
 }
 
-// above returns the rows that an operator makes of those of a node.
+// above opens a node, and returns the rows that an operator makes of the node's rows.
 func (r *run) above(ctx *gms.Context, child plan.Node, operator func(gms.RowIter) gms.RowIter) (gms.RowIter, error) {
 	rows, err := r.open(ctx, child)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *run) collect(ctx *gms.Context, rows gms.RowIter, after func()) ([]gms.R
 	}
 }
 
-// changes reports whether rows of a table are going to be changed.
+// changes reports whether the statement changes rows of a table.
 func (r *run) changes(t *store.TableInfo) bool { return slices.Contains(r.query.Changed(), t) }
 
 // keep counts the memory of a row.

@@ -17,7 +17,7 @@ func (r *run) exists(ctx *gms.Context, n *plan.Exists) (gms.RowIter, error) {
 	return gms.RowsToRowIter(gms.Row{has}), nil
 }
 
-// hasRow reports whether a node has rows. It reads the first of them only.
+// hasRow reports whether a node has rows. It reads only the first.
 func (r *run) hasRow(ctx *gms.Context, n plan.Node) (bool, error) {
 	rows, err := r.open(ctx, n)
 	if err != nil {

@@ -42,7 +42,7 @@ func (p *prepared) buildInsert(ctx *gms.Context, s *Statement, ast sqlparser.Sta
 	return plan.BuildInsert(ctx, root, p.tables[0], source)
 }
 
-// buildSource makes the query of the SELECT whose rows are inserted.
+// buildSource makes the query of the SELECT whose rows an INSERT takes.
 func (p *prepared) buildSource(ctx *gms.Context, s *Statement, values []plan.Value) (*plan.Query, error) {
 	ast, err := s.parse(ctx, p.text)
 	if err != nil {
@@ -55,8 +55,8 @@ func (p *prepared) buildSource(ctx *gms.Context, s *Statement, values []plan.Val
 	return p.query(ctx, s, source, p.tables[1:], values)
 }
 
-// withoutLimits takes the LIMITs out of a statement: go-mysql-server takes no parameters there, and only the columns of
-// the SELECT matter to it.
+// withoutLimits removes the LIMITs from a statement. go-mysql-server accepts no parameters in a
+// LIMIT, and needs only the columns of the SELECT.
 func withoutLimits(ast sqlparser.Statement) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
@@ -70,7 +70,7 @@ func withoutLimits(ast sqlparser.Statement) {
 	}, ast)
 }
 
-// insert runs an INSERT. Its errors and warnings are go-mysql-server's own, once it has its rows.
+// insert runs an INSERT. go-mysql-server inserts the rows, and reports the errors and warnings.
 func (s *Statement) insert(ctx *gms.Context, r *run) (*Result, error) {
 	in := r.query.Insert
 	if !in.Bind(ctx, r.values) {
@@ -96,7 +96,7 @@ func (s *Statement) insert(ctx *gms.Context, r *run) (*Result, error) {
 		return res, err
 	}
 	rows, _ = rowexec.AddAccumulatorIter(ctx, rows)
-	row, err := rows.Next(ctx) // and closes the rows
+	row, err := rows.Next(ctx) // also closes rows
 	if err != nil {
 		return res, err
 	}
@@ -104,8 +104,9 @@ func (s *Statement) insert(ctx *gms.Context, r *run) (*Result, error) {
 	return res, nil
 }
 
-// give reads the rows that an INSERT takes from a SELECT: all of them before the first is inserted, for they may be of
-// the same table. go-mysql-server inserts more of them, and reports the errors.
+// give reads the rows that an INSERT takes from a SELECT. It reads all of them before the first is
+// inserted, because they may come from the same table. If there are too many, or after an error,
+// go-mysql-server runs the statement.
 func (r *run) give(ctx *gms.Context, in *plan.Insert) error {
 	of := &run{prepared: r.prepared, query: in.Source, s: r.s, tr: r.tr}
 	defer func() { r.taken = of.taken }()
@@ -130,7 +131,7 @@ func (r *run) give(ctx *gms.Context, in *plan.Insert) error {
 	return nil
 }
 
-// forget drops what is prepared: a table has changed that the statement's foreign keys concern.
+// forget drops what is prepared, because a table that the statement's foreign keys concern has changed.
 func (s *Statement) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

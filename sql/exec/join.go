@@ -6,11 +6,10 @@ import (
 	"github.com/farmsql/farmsql/sql/plan"
 )
 
-// join returns the rows of a join by nested loops: for each row of a table, the rows of the next are
-// looked up.
+// join returns the rows of a join by nested loops: for each row of a table, it looks up the rows of the next table.
 func (r *run) join(ctx *gms.Context, n *plan.Join) (gms.RowIter, error) {
 	if r.s.ForUpdate {
-		return nil, ErrPlan // it would have to lock the rows of all tables that are returned, and no others
+		return nil, ErrPlan // a join would have to lock the rows that it returns, and no others
 	}
 	o := r.chooseOrder(ctx, n)
 	rows, err := r.outermost(ctx, &n.Tables[o.Outer], o.Access)
@@ -44,7 +43,7 @@ func joinCompiler(n *plan.Join, values []plan.Value) *compiler {
 	return &compiler{n.Place, n.Codec, values}
 }
 
-// outermost returns the rows of a join's outermost table, by an access with that number.
+// outermost returns the rows of a join's outermost table. access is the number of its access.
 func (r *run) outermost(ctx *gms.Context, t *plan.JoinTable, access int) (gms.RowIter, error) {
 	switch {
 	case t.Source == nil:
@@ -55,7 +54,7 @@ func (r *run) outermost(ctx *gms.Context, t *plan.JoinTable, access int) (gms.Ro
 	return r.source(ctx, t)
 }
 
-// A widened returns the rows of a join's outermost table with room for those of the others.
+// A widened returns the rows of a join's outermost table, with room for the rows of the other tables.
 type widened struct {
 	gms.RowIter
 	where     test

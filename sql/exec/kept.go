@@ -10,42 +10,42 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A kept reads the rows of a join's table once, and keeps them by the values of some columns, as those are
-// in keys of an index: values that are equal have the same key.
+// A kept reads the rows of a join's table once, and keeps them by the values of some columns. The
+// values are encoded as in an index's keys, so that equal values have equal keys.
 type kept struct {
 	r    *run
 	t    *plan.JoinTable
 	keys []keptKey
-	// findsAll is set if all rows belong to each row of the tables before.
+	// findsAll is set if there are no keys: all rows belong to each row of the earlier tables.
 	findsAll bool
-	// isRead is set once the rows have been read. all has those of a set, and those without keys, in the
-	// order in which they came.
+	// isRead is set once the rows have been read. all has the rows of a set, and rows kept without
+	// keys, in the order in which they came.
 	isRead bool
 	all    []gms.Row
 	byKey  map[string][]gms.Row
 	taken  int64
-	room   []byte // for the next key
+	room   []byte // memory for the next key
 }
 
-// A keptKey is a column by which rows are kept: its place in them, and that of the column of the tables
-// before that equals it.
+// A keptKey is a column by which rows are kept. own is its position in these rows. outer is the
+// position of the equal column in rows of the earlier tables.
 type keptKey struct {
 	own, outer int
 	codec      *row.KeyCodec
 }
 
-// keptBytes is about the memory of a row that is kept, beyond its values and its key.
+// keptBytes is about the memory of a kept row, beyond its values and its key.
 const keptBytes = 64
 
 func (r *run) newKept(t *plan.JoinTable, keys []keptKey) *kept {
 	k := &kept{r: r, t: t, keys: keys, findsAll: len(keys) == 0}
-	if t.IsSet && k.findsAll { // by its key, each row of a set is kept once
+	if t.IsSet && k.findsAll { // keeps each row of a set once
 		k.keys = []keptKey{{own: 0, codec: t.Codec(0)}}
 	}
 	return k
 }
 
-// find returns the rows that belong to a row of the tables before, and perhaps others.
+// find returns the rows that belong to a row of the earlier tables, and perhaps others.
 func (k *kept) find(ctx *gms.Context, outer gms.Row) ([]gms.Row, error) {
 	if err := k.read(ctx); err != nil {
 		return nil, err
@@ -60,8 +60,9 @@ func (k *kept) find(ctx *gms.Context, outer gms.Row) ([]gms.Row, error) {
 	return k.byKey[string(key)], nil
 }
 
-// keyOf encodes the columns at the given places of a row as a key, which is valid until the next call. It returns false
-// for NULL, and for a value that the column cannot have: nothing equals these.
+// keyOf encodes the columns at the given places of a row as a key, which is valid until the next
+// call. It returns false for NULL, and for a value that the column cannot hold: no key equals
+// these.
 func (k *kept) keyOf(row gms.Row, place func(*keptKey) int) ([]byte, bool, error) {
 	key := k.room[:0]
 	for i := range k.keys {
@@ -77,7 +78,7 @@ func (k *kept) keyOf(row gms.Row, place func(*keptKey) int) ([]byte, bool, error
 	return key, true, nil
 }
 
-// read reads the rows, unless that has been done.
+// read reads the rows, unless they have been read.
 func (k *kept) read(ctx *gms.Context) error {
 	if k.isRead {
 		return nil
@@ -107,7 +108,7 @@ func (k *kept) read(ctx *gms.Context) error {
 	return rows.Close(ctx)
 }
 
-// add keeps a row, unless nothing equals its key, or it is of a set that has it.
+// add keeps a row. It drops a row whose key nothing can equal, and a row that the set already has.
 func (k *kept) add(row gms.Row) error {
 	key, ok, err := k.keyOf(row, func(k *keptKey) int { return k.own })
 	if !ok {
@@ -130,13 +131,13 @@ func (k *kept) add(row gms.Row) error {
 	return nil
 }
 
-// give gives the memory of the rows back.
+// give gives back the memory of the rows.
 func (k *kept) give() {
 	k.r.s.Holding.Give(k.taken)
 	k.taken, k.all, k.byKey = 0, nil, nil
 }
 
-// source returns the rows of a table of a join that meet its condition.
+// source returns the rows of a JoinTable with a Source, or of a table, that meet its condition.
 func (r *run) source(ctx *gms.Context, t *plan.JoinTable) (gms.RowIter, error) {
 	if t.Source == nil {
 		number := 0
@@ -176,7 +177,7 @@ func (p *passed) Next(ctx *gms.Context) (gms.Row, error) {
 	}
 }
 
-// A keptRows returns all rows that are kept.
+// A keptRows returns all kept rows.
 type keptRows struct {
 	*kept
 	at int

@@ -16,7 +16,7 @@ type limit struct {
 	skip, count int64
 }
 
-// bounds returns the values of a LIMIT; ErrPlan if they are not whole numbers from 0 on.
+// bounds returns the values of a LIMIT; ErrPlan if they are not integers of at least 0.
 func (r *run) bounds(l *plan.Limit) (skip, count int64, err error) {
 	count = math.MaxInt64
 	for _, o := range []struct {
@@ -35,7 +35,7 @@ func (r *run) bounds(l *plan.Limit) (skip, count int64, err error) {
 	return skip, count, nil
 }
 
-// wanted returns how many rows a LIMIT reads at most; all if there is none.
+// wanted returns the greatest number of rows that a LIMIT reads; without a LIMIT, all.
 func (r *run) wanted(l *plan.Limit) int64 {
 	if l == nil {
 		return math.MaxInt64
@@ -59,14 +59,16 @@ func (r *run) limit(ctx *gms.Context, n *plan.Limit) (gms.RowIter, error) {
 	return &limit{rows, skip, count}, nil
 }
 
-// A skip is the number of rows that a scan, which is to be opened, may leave out at the beginning. If it does, it sets
-// rows to 0. Other scans may be opened before it, of subqueries.
+// A skip is the number of rows that a scan may leave out at its beginning. It is set before the
+// scan is opened. A scan that leaves them out sets rows to 0. Subqueries may open other scans in
+// between, which ignore the skip.
 type skip struct {
 	scan *plan.Scan
 	rows int64
 }
 
-// skipping opens a node, some of whose first rows are not wanted, and returns how many of these it has all the same.
+// skipping opens a node whose first rows are not wanted. It returns the number of unwanted rows
+// that the node returns nevertheless.
 func (r *run) skipping(ctx *gms.Context, n plan.Node, rows int64) (gms.RowIter, int64, error) {
 	scan := r.scanOf(ctx, n)
 	if scan == nil {
@@ -80,7 +82,7 @@ func (r *run) skipping(ctx *gms.Context, n plan.Node, rows int64) (gms.RowIter, 
 	return opened, rows, err
 }
 
-// scanOf returns the scan of which a node has a row for each row, in the same order; nil if there is none.
+// scanOf returns the scan for each of whose rows a node returns one row, in the same order; nil if there is none.
 func (r *run) scanOf(ctx *gms.Context, n plan.Node) *plan.Scan {
 	switch n := n.(type) {
 	case *plan.Scan:

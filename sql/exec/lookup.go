@@ -16,20 +16,20 @@ import (
 type lookup struct {
 	index *store.KeyInfo
 	parts []keyPart
-	// isWhole is set if there is a part for each column of the index.
+	// isWhole is set if the key has a part for each column of the index.
 	isWhole bool
 	hasNull bool // whether a part is NULL
-	isNone  bool // whether nothing is found
+	isNone  bool // whether the key matches no row
 }
 
-// A keyPart is a part of a key: fixed or, if that is nil, a column of the joined rows.
+// A keyPart is a part of a key: fixed or, if that is nil, made from a column of the joined rows.
 type keyPart struct {
 	fixed []byte
 	at    int
 	codec *row.KeyCodec
 }
 
-// newLookup returns the lookup of a step for the values of the statement; false if one is not plain.
+// newLookup returns the lookup of a step for the values of the statement; false if a value is not plain.
 func (r *run) newLookup(n *plan.Join, s *plan.JoinStep) (*lookup, bool) {
 	l := &lookup{index: s.Lookup.Index, isWhole: len(s.Lookup.Parts) == len(s.Lookup.Index.Columns)}
 	for i := range s.Lookup.Parts {
@@ -61,8 +61,8 @@ func (r *run) newLookup(n *plan.Join, s *plan.JoinStep) (*lookup, bool) {
 	return l, true
 }
 
-// rangeFor returns the keys for a row of the tables that were read before; false if there are none:
-// nothing equals NULL, nor a value that the column cannot have.
+// rangeFor returns the keys for a row of the earlier tables. It returns false if no key can match:
+// nothing equals NULL, or a value that the column cannot hold.
 func (l *lookup) rangeFor(outer gms.Row) (store.KeyRange, bool, error) {
 	if l.isNone {
 		return store.KeyRange{}, false, nil
@@ -85,8 +85,8 @@ func (l *lookup) rangeFor(outer gms.Row) (store.KeyRange, bool, error) {
 	return store.KeyRange{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: l.isWhole, HasNull: l.hasNull}, true, nil
 }
 
-// like returns a value of a column in the Go type of another that is like it; false if that cannot have
-// it, or it is NULL.
+// like returns a value of one column in the Go type of another, alike column. It returns false for
+// NULL, and if the other column cannot hold the value.
 func like(codec *row.KeyCodec, v any) (any, bool) {
 	if v == nil || !codec.IsInteger() {
 		return v, v != nil

@@ -18,25 +18,25 @@ import (
 // A prepared is a Statement with its fixed literals, for one version of its tables.
 type prepared struct {
 	tables []*store.TableInfo
-	// refused is set if it cannot be planned.
+	// refused is set if the statement cannot be planned.
 	refused bool
-	// text has question marks for the parameters, which are the values with these numbers.
+	// text is the statement's text with question marks for parameters. parameters has the numbers of their values.
 	text       string
 	parameters []int
 	header     *Header
-	// values are those that it was made for.
+	// values are the values for which it was made.
 	values []plan.Value
-	// shared is the query, if several goroutines may run it at a time; else idle has queries that
-	// nobody runs.
+	// shared is the query if several goroutines may run it at the same time. Otherwise idle has the
+	// queries that are not running.
 	shared *plan.Query
 	idle   struct {
 		lockrank.Mutex[lockrank.Leaf]
 		queries []*plan.Query
 	}
-	// large has such queries that take much memory: the garbage collector drops those that are not used.
+	// large has idle queries that take much memory. The garbage collector drops those that are not used.
 	large clock.Pool
-	// runs counts executions, and chosen has, for each source of the query, the number of the access, or
-	// of the order of a join, that has been chosen.
+	// runs counts executions. chosen has the choice for each source of the query: the number of an
+	// access, or of a join's order.
 	runs   atomic.Uint64
 	chosen [plan.SourcesMax]atomic.Int64
 }
@@ -79,7 +79,7 @@ func (s *Statement) parse(ctx *gms.Context, text string) (sqlparser.Statement, e
 	return ast, err
 }
 
-// check lets go-mysql-server plan the statement, and returns the columns of its result.
+// check has go-mysql-server plan the statement, and returns the columns of its result.
 func (s *Statement) check(ctx *gms.Context, p *prepared, values []plan.Value) (gms.Schema, error) {
 	ast, err := s.parse(ctx, p.text)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Statement) check(ctx *gms.Context, p *prepared, values []plan.Value) (g
 	return root.Schema(ctx), nil
 }
 
-// build makes a query: go-mysql-server resolves the names.
+// build makes a query. go-mysql-server resolves the names.
 func (p *prepared) build(ctx *gms.Context, s *Statement, values []plan.Value) (*plan.Query, error) {
 	ast, err := s.parse(ctx, p.text)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *prepared) query(ctx *gms.Context, s *Statement, ast sqlparser.Statement
 	return plan.Build(ctx, root, tables, p.parameters, values)
 }
 
-// take returns a query that nobody else runs, or a shared one.
+// take returns an idle query or the shared one, or makes a query.
 func (p *prepared) take(ctx *gms.Context, s *Statement, values []plan.Value) (*plan.Query, error) {
 	if p.shared != nil {
 		return p.shared, nil
@@ -144,7 +144,7 @@ func (p *prepared) take(ctx *gms.Context, s *Statement, values []plan.Value) (*p
 	return q, nil
 }
 
-// give takes a query back.
+// give returns a query to the idle ones.
 func (p *prepared) give(q *plan.Query) {
 	switch {
 	case p.shared != nil:

@@ -18,7 +18,7 @@ func (r *run) scan(ctx *gms.Context, n *plan.Scan) (gms.RowIter, error) {
 	return r.scanBy(ctx, n, r.choose(ctx, n))
 }
 
-// scanBy is scan by one of the scan's accesses.
+// scanBy is scan for one of the scan's accesses.
 func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.RowIter, error) {
 	c := compiler{n.Place, n.Table.Codec, r.values}
 	where, ok := c.compile(whereOf(n))
@@ -71,7 +71,7 @@ func whereOf(n *plan.Scan) plan.Condition {
 // isNone is the test that no row passes.
 func isNone(*gms.Context, gms.Row) (truth, error) { return isFalse, nil }
 
-// both returns the test that is true for rows for which two tests are.
+// both returns the test that is true if both tests are.
 func both(a, b test) test {
 	return func(ctx *gms.Context, r gms.Row) (truth, error) {
 		v, err := a(ctx, r)
@@ -82,7 +82,7 @@ func both(a, b test) test {
 	}
 }
 
-// butNot returns the test that is true for rows for which one test is and another is not.
+// butNot returns the test that is true if one test is and the other is not.
 func butNot(a, not test) test {
 	return both(a, func(ctx *gms.Context, r gms.Row) (truth, error) {
 		v, err := not(ctx, r)
@@ -90,7 +90,7 @@ func butNot(a, not test) test {
 	})
 }
 
-// either returns the test that is true for rows for which one of two tests is.
+// either returns the test that is true if one of the tests is.
 func either(a, b test) test {
 	return func(ctx *gms.Context, r gms.Row) (truth, error) {
 		v, err := a(ctx, r)
@@ -102,7 +102,7 @@ func either(a, b test) test {
 	}
 }
 
-// branch returns the scan of those rows of a branch of an access that pass a test.
+// branch returns the scan of the rows of a branch that pass a test.
 func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse bool, passes test) (*store.Scan, error) {
 	index, ranges, ok := b.Ranges(ctx, n.Table, r.values)
 	if !ok {
@@ -122,8 +122,8 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	}, nil
 }
 
-// simplify spares the scan of an access with one branch what its ranges or the stored form of rows
-// decide.
+// simplify removes the tests that are not needed from the scan of an access with one branch: the
+// ranges, or the stored form of rows, decide them.
 func (r *run) simplify(n *plan.Scan, access *plan.Access, scan *store.Scan) {
 	if access.Covers && !slices.ContainsFunc(scan.Ranges, func(k store.KeyRange) bool { return k.IsWide }) {
 		scan.Passes = nil
@@ -159,7 +159,7 @@ func branchesOf(rows gms.RowIter) []gms.RowIter {
 	return []gms.RowIter{rows}
 }
 
-// passing returns what decides whether a row passes a test.
+// passing returns a function that reports whether a row passes a test.
 func passing(t test) func(*gms.Context, gms.Row) (bool, error) {
 	return func(ctx *gms.Context, row gms.Row) (bool, error) {
 		v, err := t(ctx, row)

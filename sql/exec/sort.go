@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// sort returns the rows of a sort's child in order; those of a scan that already come in order as they
-// are.
+// sort returns the rows of a sort's child in order. If the child is a scan whose rows come in this
+// order, they are returned as they come.
 func (r *run) sort(ctx *gms.Context, n *plan.Sort) (gms.RowIter, error) {
 	if r.isOrdered(ctx, n.Child) {
 		return r.open(ctx, n.Child)
@@ -23,7 +23,7 @@ func (r *run) sort(ctx *gms.Context, n *plan.Sort) (gms.RowIter, error) {
 	})
 }
 
-// isOrdered reports whether the rows of a node come in the order that is wanted of them.
+// isOrdered reports whether the rows of a node come in the wanted order.
 func (r *run) isOrdered(ctx *gms.Context, n plan.Node) bool {
 	switch n := n.(type) {
 	case *plan.Scan:
@@ -34,8 +34,7 @@ func (r *run) isOrdered(ctx *gms.Context, n plan.Node) bool {
 	return false
 }
 
-// A sorter returns the first rows in an order: all, or as many as a LIMIT wants. Rows that are equal
-// keep their order.
+// A sorter returns the first rows in an order: all, or as many as a LIMIT wants. Equal rows keep their order.
 type sorter struct {
 	gms.RowIter
 	order  *order
@@ -50,7 +49,7 @@ type sortedRow struct {
 	by, row gms.Row
 }
 
-// topMax is the number of wanted rows up to which only those are kept.
+// topMax is the greatest number of wanted rows for which only that many rows are kept.
 const topMax = 1 << 10
 
 // Next implements gms.RowIter.
@@ -91,14 +90,14 @@ func (s *sorter) read(ctx *gms.Context) error {
 	return s.order.err
 }
 
-// add keeps a row, unless enough rows come before it.
+// add keeps a row, unless enough kept rows come before it.
 func (s *sorter) add(ctx *gms.Context, row gms.Row) error {
 	by, err := s.order.of(ctx, row)
 	if err != nil {
 		return err
 	}
 	at := len(s.sorted)
-	if s.wanted <= topMax { // the rows are kept in order
+	if s.wanted <= topMax { // keep the rows in order
 		at = sort.Search(len(s.sorted), func(i int) bool { return s.order.compare(ctx, s.sorted[i].by, by) > 0 })
 		if at == int(s.wanted) {
 			return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// ErrPlan says that nothing of a statement has been done yet, and that go-mysql-server has to plan
-// and run it. Clients do not see ErrPlan.
+// ErrPlan means that nothing has been done for a statement yet, and that go-mysql-server has to
+// plan and run it. Clients do not see ErrPlan.
 var ErrPlan = errors.New("exec: the statement has to be planned")
 
 // A Header describes the columns of a result. It also caches the listener's form of this
@@ -34,8 +34,9 @@ type Result struct {
 	Header *Header // nil for an OK packet
 	// Rows has the rows as Go values, unless Values has them.
 	Rows []gms.Row
-	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. They are valid until the
-	// session's next statement. If Planned is set, texts are those of go-mysql-server's types.
+	// Values has the rows in the protocol's form, unless Rows has them. Bytes is their size. They are
+	// valid until the session's next statement. If Planned is set, the texts have the form of
+	// go-mysql-server's types.
 	Values [][]sqltypes.Value
 	Bytes  int
 	OK     types.OkResult
@@ -45,8 +46,8 @@ type Result struct {
 	Planned bool
 }
 
-// A Statement is what is known about all statements whose texts differ only in their literals, in
-// one database and under the same settings. It is safe for concurrent use.
+// A Statement stands for all statements whose texts differ only in their literals, in one database
+// and under the same settings. It is safe for concurrent use.
 type Statement struct {
 	st       *store.Store
 	gms      *sqle.Engine
@@ -55,17 +56,17 @@ type Statement struct {
 	mu       struct {
 		lockrank.Mutex[lockrank.Leaf]
 		prepared map[string]*prepared // by the fixed literals
-		tables   []*store.TableInfo   // the versions of the tables that prepared is for
+		tables   []*store.TableInfo   // the versions of the tables for which prepared is valid
 	}
 }
 
 const (
-	// preparedMax bounds the different fixed literals of a statement.
+	// preparedMax bounds the combinations of fixed literals of a statement.
 	preparedMax = 16
 	// idleMax bounds the idle queries of a prepared statement.
 	idleMax = 16
-	// idleValuesMax bounds the values of an INSERT that is idle for as long as its statement is known: each
-	// takes some 400 bytes.
+	// idleValuesMax bounds the values of an INSERT that stays idle as long as its statement is known.
+	// Each value takes some 400 bytes.
 	idleValuesMax = 64
 )
 
@@ -79,7 +80,7 @@ func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlpars
 	return &Statement{st: st, gms: engine, text: text, literals: l}
 }
 
-// Auths are what the statement needs privileges for.
+// Auths are the privileges that the statement needs.
 func (s *Statement) Auths() []sqlparser.AuthInformation { return s.literals.Auths }
 
 // Run runs the statement for values in the transaction of a session. isFirst is set for the first execution of
@@ -206,7 +207,7 @@ func (s *Statement) describeTable(ctx *gms.Context, tr *store.Transaction, db, t
 	return info, nil
 }
 
-// prepare returns the statement with the fixed ones of its literals, for versions of its tables.
+// prepare returns the prepared for the statement's fixed literals and these versions of its tables.
 func (s *Statement) prepare(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
 	if s.literals.NamesDiffer(values) {
 		return nil, ErrPlan

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A step joins the rows of the tables before with those of a table that are looked up for them.
+// A step joins the rows of the earlier tables with the rows of a table that it looks up for them.
 type step struct {
 	gms.RowIter
 	r      *run
@@ -19,26 +19,27 @@ type step struct {
 	// kept has the table's rows, if there is no lookup.
 	kept   *kept
 	passes func(*gms.Context, gms.Row) (bool, error)
-	// on decides whether a row belongs to that of the tables before, and where whether what results is
-	// returned.
+	// on decides whether a row of the table belongs to a row of the earlier tables. where decides
+	// whether the joined row is returned.
 	on, where test
 	at, width int
-	// kind says what becomes of the rows of the tables before; matched is set if a row belongs to the
+	// kind says what happens to a row of the earlier tables. matched is set if a row belongs to the
 	// present one.
 	kind    plan.JoinKind
 	matched bool
-	// first is the number of rows that are wanted of each lookup, 0 if that is not known.
+	// first is the number of rows that each lookup needs to return; 0 if it is not known.
 	first int
-	// reverse is set if rows are looked up backwards, isUnique if there is one at most.
+	// reverse is set if the lookup reads backwards, isUnique if it finds one row at most.
 	reverse, isUnique bool
 	changes           bool // whether the statement changes rows of the table
-	// outer is the present row of the tables before, nil if there is none; the table's columns in it
-	// are those of the row looked at last. found are the rows that are looked up for it.
+	// outer is the present row of the earlier tables; nil if there is none. It has room for the
+	// table's columns, which are those of the row tested last. found returns the rows looked up for
+	// outer.
 	outer gms.Row
 	found gms.RowIter
 	looks int
-	// taken are the next rows of the tables before, which are taken so many together. isFar is set if
-	// their keys are looked up together, because they are at another machine.
+	// taken has the next rows of the earlier tables. together is how many are taken at a time. isFar
+	// is set if their keys are looked up together, because they are at another machine.
 	taken    []takenRow
 	together int
 	isFar    bool
@@ -51,10 +52,10 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 	}
 	t := &n.Tables[s.Table]
 	own := compiler{t.Scan.Place, t.Table.Codec, r.values}
-	passes, ok := own.compile(whereOf(t.Scan))
-	where, can := r.joinTest(n, s.Where)
-	on, will := joinCompiler(n, r.values).compile(plan.And(t.On))
-	l, is := r.newLookup(n, s)
+	passes, hasPasses := own.compile(whereOf(t.Scan))
+	where, hasWhere := r.joinTest(n, s.Where)
+	on, hasOn := joinCompiler(n, r.values).compile(plan.And(t.On))
+	l, hasLookup := r.newLookup(n, s)
 	table := &store.Table{Store: r.s.Store, Info: t.Table, Columns: t.Columns}
 	first := 0
 	if !t.Kind.Adds() {
@@ -64,14 +65,14 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 	return &step{
 		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind, reverse: s.Reverse,
 		first: first, changes: r.changes(t.Table), isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
-	}, ok && can && will && is
+	}, hasPasses && hasWhere && hasOn && hasLookup
 }
 
 // keptStep is step for rows that are kept.
 func (r *run) keptStep(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIter, bool) {
 	t := &n.Tables[s.Table]
-	where, can := r.joinTest(n, s.Where)
-	on, will := joinCompiler(n, r.values).compile(plan.And(t.On))
+	where, hasWhere := r.joinTest(n, s.Where)
+	on, hasOn := joinCompiler(n, r.values).compile(plan.And(t.On))
 	var keys []keptKey
 	for _, k := range s.Keys {
 		keys = append(keys, keptKey{t.Scan.Place(k.Column), n.Place(k.Outer), t.Codec(k.Column)})
@@ -79,7 +80,7 @@ func (r *run) keptStep(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.R
 	return &step{
 		RowIter: outer, r: r, kept: r.newKept(t, keys), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind,
 		isUnique: n.IsUnique(s), together: 1,
-	}, can && will
+	}, hasWhere && hasOn
 }
 
 // Close implements gms.RowIter.
@@ -133,8 +134,8 @@ func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 	}
 }
 
-// match joins the present row of the tables before with the next one that belongs to it; isLast is set
-// if there is no more.
+// match joins the present row of the earlier tables with the next row that belongs to it; isLast is
+// set if there is none.
 func (s *step) match(ctx *gms.Context) (isLast bool, err error) {
 	for {
 		row, err := s.found.Next(ctx)
@@ -158,7 +159,7 @@ func unlessEnd(err error) error {
 	return err
 }
 
-// next takes the next row of the tables before, and looks up those that belong to it.
+// next takes the next row of the earlier tables, and looks up the rows that belong to it.
 func (s *step) next(ctx *gms.Context) error {
 	if s.looks++; s.looks%store.RowsBetweenLooks == 0 {
 		if err := ctx.Err(); err != nil {
@@ -187,7 +188,7 @@ func (s *step) next(ctx *gms.Context) error {
 	return nil
 }
 
-// A takenRow is a row of the tables before, and the keys to look up for it.
+// A takenRow is a row of the earlier tables, with the keys to look up for it.
 type takenRow struct {
 	row     gms.Row
 	keys    store.KeyRange
@@ -197,8 +198,9 @@ type takenRow struct {
 // takenMax bounds the rows whose keys are looked up together.
 const takenMax = 128
 
-// take takes rows of the tables before, one or, if each lookup would wait for another machine, more and
-// more: a LIMIT then reads at most about twice the rows that it needs.
+// take takes the next row of the earlier tables. If each lookup would wait for another machine, it
+// takes several rows, twice as many each time. With a LIMIT, at most about twice the needed rows
+// are then read.
 func (s *step) take(ctx *gms.Context) error {
 	s.taken = s.taken[:0]
 	for range s.together {

@@ -15,20 +15,19 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file decides conditions by the stored form of rows: most rows that do not pass need not become Go
-// values.
+// This file tests conditions on the stored form of rows, so that most rows that do not pass need not become Go values.
 
-// A storedTest decides a condition for a stored row; false if its stored form does not tell.
+// A storedTest tests a condition on a stored row; false if the stored form cannot decide it.
 type storedTest func(*row.View) (truth, bool)
 
-// A storedCompiler compiles conditions to tests of stored rows.
+// A storedCompiler compiles conditions to storedTests.
 type storedCompiler struct {
 	compiler
 	rows *row.Codec
 }
 
-// verdict returns what decides whether a row meets a condition as far as its stored form tells; nil if
-// it never does.
+// verdict returns a function that decides, as far as the stored form can, whether a row meets a
+// condition; nil if it never can.
 func (c *storedCompiler) verdict(cond plan.Condition) func(*row.View) store.Verdict {
 	all, isAnd := cond.(plan.And)
 	if !isAnd {
@@ -37,7 +36,7 @@ func (c *storedCompiler) verdict(cond plan.Condition) func(*row.View) store.Verd
 	var tests []storedTest
 	for _, x := range all {
 		t, ok := c.compile(x)
-		if !ok { // it may fail: those behind it must not hide that
+		if !ok { // evaluating this condition may fail, which later tests must not hide
 			break
 		}
 		tests = append(tests, t)
@@ -64,7 +63,7 @@ func (c *storedCompiler) verdict(cond plan.Condition) func(*row.View) store.Verd
 	}
 }
 
-// compile returns the test of a condition; false if there is none on stored rows.
+// compile returns the storedTest of a condition; false if there is none.
 func (c *storedCompiler) compile(cond plan.Condition) (storedTest, bool) {
 	switch cond := cond.(type) {
 	case plan.And:
@@ -123,7 +122,7 @@ func (c *storedCompiler) combined(all []plan.Condition, decides truth) (storedTe
 	}, true
 }
 
-// value returns the stored value of a column, nil for NULL; false if it is not stored in the row.
+// value returns the stored value of a column; nil for NULL; false if the row does not contain it.
 func value(v *row.View, slot int) ([]byte, bool) {
 	b, isOut, err := v.Slot(slot)
 	return b, err == nil && !isOut
@@ -146,7 +145,7 @@ func (c *storedCompiler) comparison(cond plan.Compare) (storedTest, bool) {
 	}, true
 }
 
-// likeness returns the test that a column is like a pattern.
+// likeness returns the test that a column matches a pattern.
 func (c *storedCompiler) likeness(cond plan.Like) (storedTest, bool) {
 	test, ok := c.compiler.likenessOf(cond)
 	if codec := c.codec(cond.Column); !ok || !codec.IsDirect() || !row.IsCharacter(codec.Kind) {
@@ -170,7 +169,7 @@ func (c *storedCompiler) membership(cond plan.In) (storedTest, bool) {
 	}
 	slot := c.rows.Columns[cond.Column].Slot
 	t := func(v *row.View) (truth, bool) {
-		if len(all) == 0 && !hasNull { // of a subquery without rows
+		if len(all) == 0 && !hasNull { // the subquery has no rows
 			return isFalse, true
 		}
 		b, known := value(v, slot)
@@ -196,12 +195,12 @@ func (c *storedCompiler) membership(cond plan.In) (storedTest, bool) {
 	return t, true
 }
 
-// sorted returns what compares stored values with those of a list, in order and without NULL.
+// sorted returns comparers with the values of a list, in order and without NULL.
 func (c *storedCompiler) sorted(cond plan.In) (all []storedComparer, hasNull, ok bool) {
 	members, hasNull, ok := c.compiler.sorted(cond)
 	for _, m := range members {
-		compare, can := storedComparerOf(c.codec(cond.Column), m.value)
-		if !can {
+		compare, isComparable := storedComparerOf(c.codec(cond.Column), m.value)
+		if !isComparable {
 			return nil, false, false
 		}
 		all = append(all, compare)
@@ -209,11 +208,10 @@ func (c *storedCompiler) sorted(cond plan.In) (all []storedComparer, hasNull, ok
 	return all, hasNull, ok
 }
 
-// A storedComparer compares a stored value with a constant; false if the stored form does not tell.
+// A storedComparer compares a stored value with a constant; false if the stored form cannot decide.
 type storedComparer func(b []byte) (order int, known bool)
 
-// comparer returns what compares the stored values of a column with an operand, which may be NULL;
-// false if there is nothing that does.
+// comparer returns the storedComparer of a column with an operand, which may be NULL; false if there is none.
 func (c *storedCompiler) comparer(column int, o plan.Operand) (compare storedComparer, isNull, ok bool) {
 	_, with, ok := c.compiler.comparer(column, o)
 	if !ok || with == nil {
@@ -223,8 +221,7 @@ func (c *storedCompiler) comparer(column int, o plan.Operand) (compare storedCom
 	return compare, false, ok
 }
 
-// storedComparerOf returns what compares a column's stored values with a constant of its Go type, as
-// comparerOf does; false if there is nothing that does.
+// storedComparerOf returns the storedComparer of a column with a constant of its Go type; false if there is none.
 func storedComparerOf(codec *row.KeyCodec, with any) (storedComparer, bool) {
 	switch with := with.(type) {
 	case string:
@@ -248,7 +245,7 @@ func storedComparerOf(codec *row.KeyCodec, with any) (storedComparer, bool) {
 	}, ok && codec.IsUnsigned()
 }
 
-// signedComparer compares stored whole numbers.
+// signedComparer compares stored integers.
 func signedComparer(n int64) storedComparer {
 	return func(b []byte) (int, bool) {
 		x, ok := row.ReadInt(b)
@@ -256,11 +253,11 @@ func signedComparer(n int64) storedComparer {
 	}
 }
 
-// unitDigitsMax bounds the digits of decimals that are compared as whole numbers.
+// unitDigitsMax bounds the digits of decimals that are compared as integers.
 const unitDigitsMax = 18
 
-// wholeUnits returns a decimal in units of a column's last digit; false if it is not a whole number of
-// them, or too large.
+// wholeUnits returns a decimal as a number of units of a column's last digit; false if that number
+// is not an integer, or is too large.
 func wholeUnits(d decimal.Decimal, scale int32) (int64, bool) {
 	if d.NumDigits()+int(max(0, d.Exponent()+scale)) > unitDigitsMax {
 		return 0, false

@@ -15,7 +15,7 @@ func (r *run) Open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) { return 
 // Keep implements plan.RowSource.
 func (r *run) Keep(n int64) error { return r.take(n) }
 
-// unlessRefused returns ErrPlan for a value of a subquery that plans do not compare.
+// unlessRefused returns ErrPlan if a plan refuses to compare a subquery's value.
 func unlessRefused(err error) error {
 	if errors.Is(err, plan.ErrRefused) {
 		return ErrPlan
@@ -23,7 +23,7 @@ func unlessRefused(err error) error {
 	return err
 }
 
-// canName reports whether the columns of a statement that is prepared for values can be named for others.
+// canName reports whether the columns of a statement that was prepared for its values can be renamed for others.
 func (s *Statement) canName(p *prepared, values []plan.Value) bool {
 	if !s.literals.HasNames() {
 		return true
@@ -33,7 +33,7 @@ func (s *Statement) canName(p *prepared, values []plan.Value) bool {
 	return ok
 }
 
-// headerFor returns the header of a result, whose columns may have values of the statement in their names.
+// headerFor returns the header of a result. Names of its columns may contain values of the statement.
 func (s *Statement) headerFor(p *prepared, values []plan.Value) (*Header, error) {
 	if !s.literals.HasNames() {
 		return p.header, nil

@@ -26,7 +26,7 @@ func (r *run) union(ctx *gms.Context, n *plan.Union) (gms.RowIter, error) {
 // A union returns the rows of first, and then those of second.
 type union struct {
 	first, second gms.RowIter
-	isOver        bool // first has no more
+	isOver        bool // first has no more rows
 }
 
 // Next implements gms.RowIter.

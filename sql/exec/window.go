@@ -10,14 +10,14 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A windows returns a row for each row of its child: columns of that row, and window functions, which
-// go-mysql-server computes once all rows have been read.
+// A windows returns a row for each row of its child: columns of that row, and window functions.
+// go-mysql-server computes the functions once all rows have been read.
 type windows struct {
 	gms.RowIter
 	exprs []gms.Expression
 	h     *store.Holding
 	taken int64
-	// rows are those of the child, and results, nil until they have been read, has their functions.
+	// rows has the rows of the child. results returns the values of their functions; nil until all rows have been read.
 	rows    []gms.Row
 	results gms.RowIter
 }
@@ -78,20 +78,20 @@ func (w *windows) read(ctx *gms.Context) error {
 	return nil
 }
 
-// keep keeps a row for so many windows.
+// keep keeps a row for this number of windows.
 func (w *windows) keep(row gms.Row, windows int) error {
 	n := store.RowMemory(row) + int64(windows)*(windowBytes+16*int64(len(row)))
 	if err := w.h.Take(n); err != nil {
 		return err
 	}
 	w.taken += n
-	// Each window appends to the row: without room, that makes a copy.
+	// Each window appends to the row. A row without spare capacity is copied then.
 	w.rows = append(w.rows, row[:len(row):len(row)])
 	return nil
 }
 
-// partitionsOf returns an iterator for each window of the window functions among expressions, and the
-// numbers of the functions that each computes.
+// partitionsOf returns an iterator for each window of the window functions in exprs, and for each
+// iterator the numbers of the functions that it computes.
 func partitionsOf(ctx *gms.Context, exprs []gms.Expression) (iters []*aggregation.WindowPartitionIter, ordinals [][]int, err error) {
 	blocks := make(map[uint64]int)
 	var partitions []*aggregation.WindowPartition
@@ -131,7 +131,7 @@ func (w *windows) Close(ctx *gms.Context) error {
 	w.h.Give(w.taken)
 	w.taken, w.rows = 0, nil
 	if w.results != nil {
-		_ = w.results.Close(ctx) // it only forgets its functions
+		_ = w.results.Close(ctx) // the close only drops its functions
 	}
 	return w.RowIter.Close(ctx)
 }
