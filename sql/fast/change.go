@@ -89,9 +89,9 @@ func plainInserts(info *store.TableInfo) bool {
 
 // runChange changes the row whose key the literals give.
 func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
-	r, _, ok := f.lookup.keys(values)
-	bounds, can := boundsOf(f.change.rest, values)
-	if !ok || !can || !f.change.fits(values) {
+	r, _, hasKey := f.lookup.keys(values)
+	bounds, hasBounds := boundsOf(f.change.rest, values)
+	if !hasKey || !hasBounds || !f.change.fits(values) {
 		return nil, ErrPlan
 	}
 	if err := f.writable(c, tr); err != nil {
@@ -210,7 +210,8 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 	return row, true
 }
 
-// literal returns the literal as the column takes it. Added to a column, a string is a double in MySQL.
+// literal returns the literal in the form in which the column takes it. A string that is added to a
+// column is a double in MySQL.
 func (s *setter) literal(values []Value) (Value, bool) {
 	v, ok := s.value.in(values)
 	if s.from >= 0 {
@@ -267,8 +268,7 @@ func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 	return v, ok && err == nil
 }
 
-// sum returns a + b or a - b, and false if it overflows: then the result is on the wrong side of
-// a.
+// sum returns a + b or a - b; false if it overflows, which is when the result is on the wrong side of a.
 func sum(a, b int64, minus bool) (int64, bool) {
 	if minus {
 		return a - b, (a-b < a) == (b > 0)

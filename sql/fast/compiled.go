@@ -21,8 +21,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// ErrPlan says that nothing of a statement has been done yet, and that go-mysql-server has to plan
-// and run it. Clients do not see ErrPlan.
+// ErrPlan means that nothing has been done for a statement yet, and that go-mysql-server has to
+// plan and run it. Clients do not see ErrPlan.
 var ErrPlan = exec.ErrPlan
 
 // A Compiled is the compiled form of all statements that differ only in their literals, in one
@@ -41,8 +41,7 @@ type Compiled struct {
 	ast   sqlparser.Statement
 	// shape is nil if statements of this form cannot be compiled.
 	shape *shape
-	// query is the statement as package exec runs it where the compiled form cannot; nil if that does
-	// not run it either.
+	// query is the statement for package exec, which runs it if the compiled form cannot; nil if exec cannot run it either.
 	query *exec.Statement
 	// form is the statement compiled for the present descriptor of its table.
 	form atomic.Pointer[form]
@@ -63,7 +62,7 @@ type form struct {
 	// Otherwise plans is set: its plans process the rows.
 	columns []int
 	plans   *planPool
-	// direct does the plan's work without making values; nil if it cannot.
+	// direct does the plan's work without making Go values; nil if it cannot.
 	direct *direct
 	// first is set if only the first rows are returned.
 	first *firstRows
@@ -88,7 +87,7 @@ type Cache struct {
 	statements map[string]*Compiled
 }
 
-// statementsMax bounds the cache: a client that generates names, or lists of any length,
+// statementsMax bounds the cache. Otherwise a client that generates names, or lists of any length,
 // would fill it with statements that never come again.
 const statementsMax = 4096
 
@@ -158,15 +157,15 @@ func isSelect(text string) bool {
 // inGroups matches IN of a subquery that groups.
 var inGroups = regexp.MustCompile(`(?is)\bin\s*\(\s*select\b.*\bgroup\s+by\b`)
 
-// isInGroups reports whether a statement may have an IN of a subquery that groups. Beside it go-mysql-server
-// does not reorder the tables of a join, and reads each row of one for each of the others, so that such a
-// statement has a plan of package exec from the first execution on.
+// isInGroups reports whether a statement may have an IN of a subquery that groups. Beside such an
+// IN, go-mysql-server does not reorder the tables of a join, and reads each row of one table for
+// each row of the others. So package exec plans such a statement from its first execution on.
 func isInGroups(text string) bool {
 	return compat.ContainsFold(text, "group") && inGroups.MatchString(text)
 }
 
-// find returns what is known about a statement, and its literals; nil if it has anything that the
-// normaliser does not know.
+// find returns the Compiled of a statement and its literals; nil if the statement has something
+// that the normaliser does not know.
 func (s *Session) find(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	if !s.compiles() {
 		return nil, nil
@@ -219,7 +218,7 @@ func (c *Compiled) parse(s *Session, parameters int) {
 		return
 	}
 	c.ast, c.shape = ast, shapeOf(ast)
-	if strings.Contains(c.text, variable) { // which the parser takes for columns
+	if strings.Contains(c.text, variable) { // the parser takes these for columns
 		c.shape = nil
 	}
 	if c.shape != nil && c.shape.kind.changes() && c.cache.readOnly {
@@ -259,7 +258,7 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	if err != nil {
 		return res, err
 	}
-	if !res.Planned { // a plan has cleared them, and may have warned
+	if !res.Planned { // a plan has cleared the warnings, and may have added some
 		s.ClearWarnings()
 		for _, w := range res.Warnings {
 			s.Warn(w)
@@ -427,7 +426,7 @@ func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	return true
 }
 
-// auths returns what the statement needs privileges for.
+// auths returns the privileges that the statement needs.
 func (c *Compiled) auths() []sqlparser.AuthInformation {
 	if c.shape != nil {
 		return c.shape.auths()
@@ -435,5 +434,5 @@ func (c *Compiled) auths() []sqlparser.AuthInformation {
 	return c.query.Auths()
 }
 
-// allowedMax bounds the statements for which a session caches that it may run them.
+// allowedMax bounds the statements that a session remembers as allowed.
 const allowedMax = 32

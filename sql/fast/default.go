@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A columnDefault is the value that a column has if an INSERT leaves it out, or says DEFAULT: a literal or, with
-// now, the time of the statement.
+// A columnDefault is the value that an INSERT gives to a column that it leaves out, or for which it
+// says DEFAULT. It is a literal or, if now is set, the time of the statement.
 type columnDefault struct {
 	column int
 	codec  *row.KeyCodec
@@ -60,7 +60,7 @@ func (d *columnDefault) stored(ctx *gms.Context, now *statementTime) (any, bool)
 	return storedForm(ctx, d.codec, d.value)
 }
 
-// A statementTime is what NOW() returns in a statement, once it has been asked for.
+// A statementTime caches the result of NOW() in a statement.
 type statementTime struct{ value any }
 
 // takesNow reports whether a column stores the time of a statement as it is.
@@ -68,7 +68,8 @@ func takesNow(k *row.KeyCodec) bool {
 	return k.Kind == catalog.KindDatetime || k.Kind == catalog.KindTimestamp
 }
 
-// stored returns the time in a column's stored form; false if there is none, which go-mysql-server reports.
+// stored returns the time in a column's stored form; false if there is none, and go-mysql-server
+// has to report the error.
 func (n *statementTime) stored(ctx *gms.Context, k *row.KeyCodec) (any, bool) {
 	if n.value == nil {
 		now, err := function.NewNow(ctx)

@@ -17,10 +17,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A direct is a SELECT that copies integers and characters from the stored rows to the client
-// without making Go values of them. It sorts rows, drops duplicates and sums columns as the
-// statement's plan does, step by step. A plan spends more time on making, sorting and encoding a
-// hundred rows than on reading them.
+// A direct is a SELECT that copies integers and texts from the stored rows to the client without
+// making Go values of them. Step by step, it sorts rows, drops duplicates and sums columns as the
+// statement's plan does. A plan takes more time to make, sort and encode a hundred rows than to
+// read them.
 type direct struct {
 	// Part is the part of each row that is read.
 	row.Part
@@ -50,7 +50,7 @@ func newDirect(ctx *gms.Context, p *selectPlan, info *store.TableInfo) *direct {
 	return d
 }
 
-// place adds a column to those read, unless it is one of them, and returns its position among them.
+// place returns the position of a column among the columns read. If it is not one of them yet, place adds it.
 func (d *direct) place(column int) int {
 	for i, c := range d.Columns {
 		if c == column {

@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A firstRows is ORDER BY column LIMIT n: it reads the first n index entries below the
-// key that the conditions give. go-mysql-server reads, and with FOR UPDATE writes, all
-// of those entries, and sorts them.
+// A firstRows is ORDER BY column LIMIT n. It reads the first n index entries below the key that the
+// conditions give. go-mysql-server reads all of these entries, or writes them with FOR UPDATE, and
+// sorts them.
 type firstRows struct {
 	column     string
 	descending bool
@@ -42,8 +42,8 @@ func (s *shape) addOrder(n *sqlparser.Select) bool {
 }
 
 // fits reports whether the column follows the columns of the conditions in the index, and whether
-// all these columns together contain the primary key: otherwise, rows could be equal in the
-// column, and their order would be undefined.
+// all these columns together contain the primary key. Otherwise rows could be equal in the column,
+// and their order would be undefined.
 func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	k, at := l.index, len(l.parts)
 	if k.Access == catalog.AccessHash || at >= len(k.Codecs) || !k.Codecs[at].TakesLiterals() || !store.SameName(info.Columns[k.Columns[at]].Name, r.column) {

@@ -12,15 +12,16 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An insertion is an INSERT of rows of literals, DEFAULTs and NOW()s. go-mysql-server runs all other INSERTs, and
-// also those into a table whose changes are left to it (see change), and those that need
-// the default of a column that is neither a plain literal nor the time of the statement.
+// An insertion is an INSERT of rows of literals, DEFAULTs and NOW()s. go-mysql-server runs all
+// other INSERTs. It also runs INSERTs into a table whose changes are left to it (see change). The
+// same holds for a default that is needed, and is neither a plain literal nor the time of the
+// statement.
 type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
 	codecs  []*row.KeyCodec
-	// given are the values of the columns that the INSERT names where it says DEFAULT, and defaults those of columns that
-	// it leaves out.
+	// given has the defaults of named columns for which the INSERT says DEFAULT. defaults has the
+	// defaults of columns that it leaves out.
 	given, defaults []columnDefault
 	// generated is set if the INSERT does not name the AUTO_INCREMENT column. unique is set if
 	// there are other unique keys: after a duplicate of one, the statement must not draw a second
@@ -254,8 +255,8 @@ func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, from [][]oper
 	return rows, true
 }
 
-// row returns a row with the literals, and with the defaults of the other columns; false if a column would not
-// store one unchanged. A number that is going to be drawn is nil.
+// row returns a row with the literals, and with the defaults of the other columns; false if a
+// column would not store one unchanged. A number that will be drawn is nil.
 func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value, now *statementTime) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {

@@ -167,8 +167,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 	for again := true; again; {
 		again = false
 		for _, p := range pairs {
-			value, known := b.equal[p[0]]
-			if _, too := b.equal[p[1]]; known && !too {
+			value, leftIsKnown := b.equal[p[0]]
+			if _, rightIsKnown := b.equal[p[1]]; leftIsKnown && !rightIsKnown {
 				b.equal[p[1]], again = value, true
 			}
 		}
@@ -283,9 +283,9 @@ func (j *join) plannedAs(ctx *gms.Context, p *selectPlan) bool {
 		if n == nil || isReverse(ctx, n) {
 			return false
 		}
-		x, ok := n.Index().(*store.Index)
-		read, is := unwrapped(n.Table).(*store.IndexedTable)
-		if !ok || !is || read.Info != t.info || x.Key.Name != t.lookup.index.Name {
+		x, indexIsOurs := n.Index().(*store.Index)
+		read, tableIsOurs := unwrapped(n.Table).(*store.IndexedTable)
+		if !indexIsOurs || !tableIsOurs || read.Info != t.info || x.Key.Name != t.lookup.index.Name {
 			return false
 		}
 	}
@@ -335,10 +335,10 @@ func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
 func (j *join) run(ctx *gms.Context, st *store.Store, s *Session, tr *store.Transaction, values []Value) ([]gms.Row, error) {
 	ranges, bounds := make([]store.KeyRange, len(j.tables)), make([][][]byte, len(j.tables))
 	for i, t := range j.tables {
-		var ok, can bool
-		ranges[i], _, ok = t.lookup.keys(values)
-		bounds[i], can = boundsOf(t.rest, values)
-		if !ok || !can {
+		var hasKeys, hasBounds bool
+		ranges[i], _, hasKeys = t.lookup.keys(values)
+		bounds[i], hasBounds = boundsOf(t.rest, values)
+		if !hasKeys || !hasBounds {
 			return nil, ErrPlan
 		}
 	}

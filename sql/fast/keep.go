@@ -11,8 +11,9 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// forColumn returns a literal as its column takes it: for a column of whole numbers, a string that spells one is that
-// number. PHP's programs, and dumps of theirs, write all values in quotes.
+// forColumn returns a literal in the form in which its column takes it: for a column of integers, a
+// string that spells an integer becomes that integer. PHP programs, and their dumps, write all
+// values in quotes.
 func forColumn(k *row.KeyCodec, v Value) Value {
 	if v.IsNull || v.IsNumber || v.Form != plan.Plain || !k.IsInteger() {
 		return v
@@ -23,8 +24,9 @@ func forColumn(k *row.KeyCodec, v Value) Value {
 	return v
 }
 
-// spelled returns the whole number that a text spells, if it spells it as numbers are printed, and is equal to it
-// also where MySQL compares the two as doubles.
+// spelled returns the integer that a text spells. The text must have the form in which integers are
+// printed, and so few digits that comparing the two as doubles, as MySQL does, gives the same
+// result.
 func spelled(text string) (n int64, ok bool) {
 	const digitsMax = 15
 	digits := strings.TrimPrefix(text, "-")

@@ -29,9 +29,8 @@ type rowOrder struct {
 	signed  bool
 }
 
-// follow translates, from the bottom up, what a plan does with the rows of its leaf, and
-// returns the table's columns in the result. It returns false if a node cannot be done
-// directly.
+// follow translates the nodes above a plan's leaf, from the bottom up, to steps. It returns the
+// table's columns that the result has. It returns false if a node cannot be translated.
 func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *store.TableInfo) ([]int, bool) {
 	if n == leaf {
 		return d.leafColumns(ctx, n, info)

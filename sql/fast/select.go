@@ -187,8 +187,8 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 }
 
 // inspectRoot sets the plan's leaf, and reports whether it knows all nodes of the plan. If first is
-// not nil, the plan must do no more than sort by first's column and apply its limit, and its root becomes
-// what is below that.
+// not nil, the plan must only sort by first's column and apply its limit. The node below the sort
+// and the limit then becomes the root.
 func (p *selectPlan) inspectRoot(first *firstRows) (ok bool) {
 	if first == nil {
 		return p.inspect(p.root)

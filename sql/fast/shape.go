@@ -7,14 +7,14 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// A shape is what the text of a compilable statement says: one table, and conditions
-// that give a key or a range of keys.
+// A shape describes a compilable statement by its text alone: one table, and conditions that give a
+// key or a range of keys.
 type shape struct {
 	db, table string
 	auth      sqlparser.AuthInformation
 	where     []condition
 	set       []assignment // assignments of an UPDATE
-	// into are the columns that an INSERT names, nil for all; rows are their values.
+	// into has the columns that an INSERT names; nil for all. rows has their values.
 	into []string
 	rows [][]operand
 	// onDuplicate is what an INSERT does with duplicates, and upserts are the assignments of ON DUPLICATE KEY UPDATE.
@@ -52,14 +52,14 @@ type condition struct {
 	list    []operand
 }
 
-// An operand is one of a statement's values, or its negative; or NULL, if at is nullAt.
+// An operand is a value of the statement, or its negative. It is NULL if at is nullAt.
 type operand struct {
 	at       int
 	negative bool
 }
 
-// In place of a parameter's number, these say that the operand is NULL and, of an INSERT, the column's default
-// and the time of the statement.
+// Values of operand.at in place of a parameter's number: NULL and, in an INSERT, the column's
+// default and the time of the statement.
 const (
 	nullAt    = -1
 	defaultAt = -2
@@ -74,7 +74,7 @@ func (l operand) in(values []Value) (Value, bool) {
 	}
 	v := values[l.at]
 	if l.negative {
-		isNegatable := v.IsNumber && v.Number != math.MinInt64 // whose negative is no BIGINT
+		isNegatable := v.IsNumber && v.Number != math.MinInt64 // the negative of the least BIGINT is not a BIGINT
 		v.Number = -v.Number
 		return v, isNegatable
 	}
@@ -203,8 +203,7 @@ func shapeOfInsert(n *sqlparser.Insert) *shape {
 	return s
 }
 
-// tuples takes the rows of literals of an INSERT into the shape; false if there are other values, or
-// the rows differ in length.
+// tuples adds the rows of an INSERT to the shape; false if they have other values than literals, or differ in length.
 func (s *shape) tuples(rows sqlparser.InsertRows) bool {
 	if a, ok := rows.(*sqlparser.AliasedValues); ok {
 		if !a.As.IsEmpty() || len(a.Columns) > 0 {
@@ -243,8 +242,8 @@ func (s *shape) inserted(e sqlparser.Expr) (operand, bool) {
 	return s.value(e)
 }
 
-// isNow reports whether a call is NOW() or another name of it; the parser writes CURRENT_TIMESTAMP with the digits that
-// it has after the second.
+// isNow reports whether a call is NOW() or a synonym of it. The parser writes CURRENT_TIMESTAMP
+// with its number of fractional digits.
 func isNow(f *sqlparser.FuncExpr) bool {
 	if !f.Qualifier.IsEmpty() || f.Distinct || f.Over != nil {
 		return false
@@ -258,8 +257,8 @@ func isNow(f *sqlparser.FuncExpr) bool {
 	return false
 }
 
-// from takes the table of a statement into the shape; false if there are several tables, or the
-// table has an alias or other clauses.
+// from adds the table of a statement to the shape; false if there are several tables, or the table
+// has an alias or other clauses.
 func (s *shape) from(tables sqlparser.TableExprs) bool {
 	if len(tables) != 1 {
 		return false
@@ -432,7 +431,8 @@ func (s *shape) assignment(a *sqlparser.AssignmentExpr) bool {
 	return ok
 }
 
-// sum takes the sum or difference of a column and a literal into an assignment; false if it is another expression.
+// sum adds the sum or difference of a column and a literal to an assignment; false if the
+// expression is something else.
 func (s *shape) sum(set *assignment, b *sqlparser.BinaryExpr) (ok bool) {
 	if b.Operator != sqlparser.PlusStr && b.Operator != sqlparser.MinusStr {
 		return false

@@ -33,14 +33,14 @@ type normaliser struct {
 	prepared bool
 }
 
-// variable is what the names of system variables begin with.
+// variable is the prefix of the names of system variables.
 const variable = "@@"
 
 const (
 	// textMax is the length of the longest statement that is considered for compiling: longer
 	// statements spend their time elsewhere.
 	textMax = 64 << 10
-	// keyMax bounds what is left of a text without its literals, which is kept.
+	// keyMax bounds the normalised text, which the cache keeps.
 	keyMax = 8 << 10
 )
 
@@ -81,7 +81,7 @@ func (n *normaliser) add(query string) bool {
 		}
 		i = next
 	}
-	return len(n.bound) == 0 && len(n.key) <= keyMax // each bound value has its question mark
+	return len(n.bound) == 0 && len(n.key) <= keyMax // each bound value has a question mark
 }
 
 // space has the characters between words.
@@ -89,7 +89,7 @@ const space = " \t\r\n"
 
 func isSpace(c byte) bool { return strings.IndexByte(space, c) >= 0 }
 
-// withoutComments returns a text without the comments at its ends, but for those that have a meaning.
+// withoutComments returns a text without the comments at its ends, except comments that have a meaning.
 func withoutComments(query string) string {
 	for strings.HasPrefix(query, "/*") && isIdle(query) {
 		_, rest, ok := strings.Cut(query[2:], "*/")
@@ -99,7 +99,7 @@ func withoutComments(query string) string {
 		query = strings.TrimLeft(rest, space)
 	}
 	for strings.HasSuffix(query, "*/") {
-		// A string cannot end here, and where one has a "/*" its beginning, which is left, has no end.
+		// If this "/*" is within a string, the rest has a string without an end, which the normaliser refuses.
 		at := strings.LastIndex(query, "/*")
 		if at < 0 || len(query)-at < len("/**/") || !isIdle(query[at:]) || strings.Index(query[at+2:], "*/") != len(query)-at-4 {
 			break
@@ -265,7 +265,7 @@ func (n *normaliser) introduced(s string, i int) int {
 	return end
 }
 
-// isQualified reports whether the name that follows belongs to what is before it.
+// isQualified reports whether the next name is qualified by the text before it.
 func (n *normaliser) isQualified() bool {
 	before := strings.TrimRight(string(n.key), space)
 	return strings.HasSuffix(before, ".") || strings.HasSuffix(before, "@")
