@@ -9,7 +9,7 @@ import (
 // cachedMax is the number of nodes after which a cache begins anew.
 const cachedMax = 1 << 16
 
-// A cache knows where this machine has found keys in the present epoch.
+// A cache maps keys to the nodes in which this machine has found them in the present epoch.
 type cache struct {
 	mu struct {
 		sync.Mutex
@@ -24,7 +24,8 @@ func (c *cache) get(key []byte) (region.Ptr, bool) {
 	return p, ok
 }
 
-// put stores where a key is, within the operation or transaction that has found it there.
+// put stores the node of a key. Call it within the operation or transaction that has
+// found the node.
 func (c *cache) put(key []byte, p region.Ptr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +44,8 @@ func (c *cache) drop(key []byte, p region.Ptr) {
 	}
 }
 
-// reset forgets everything, at the end of an epoch: what was freed in it may become other objects.
+// reset empties the cache, at the end of an epoch: objects freed in the epoch may become other
+// objects.
 func (c *cache) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,11 +7,12 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A way is where a transaction's change of a key takes place.
+// A way is the place in the list where a transaction changes a key.
 type way struct {
 	// before are the last nodes before the key on each level.
 	before [heightMax]region.Ptr
-	// found is the key's node, at at; nil if the key is not there.
+	// found is the key's node, and at the pointer to it; nil if the key is not
+	// in the list.
 	found node
 	at    region.Ptr
 }
@@ -25,7 +26,7 @@ func read(t *txn.Tx, p region.Ptr) (node, error) {
 	return parse(b)
 }
 
-// way goes to a key's place, by reads of the transaction.
+// way finds the place of a key, by reads of the transaction.
 func (l *List) way(t *txn.Tx, key []byte) (w way, err error) {
 	at := l.head
 	n, err := read(t, at)

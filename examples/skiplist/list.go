@@ -20,8 +20,9 @@ var ErrKey = errors.New("skiplist: a key has 1 to 65,535 bytes")
 // handler names skip lists among the structures whose owners answer lookups.
 const handler = lookup.Users
 
-// A List is one machine's handle on a skip list. It is safe for concurrent use; a machine should have one only of
-// each list, because a transaction's changes are not seen through another.
+// A List is one machine's handle on a skip list. It is safe for concurrent use. A machine should
+// have only one handle on each list, because a transaction's changes are not seen through another
+// handle.
 type List struct {
 	m      *txn.Machine
 	head   region.Ptr
@@ -51,7 +52,7 @@ func Open(m *txn.Machine, head region.Ptr, w lookup.Way) *List {
 	return l
 }
 
-// Serve has m answer other machines' lookups. Each machine calls it once.
+// Serve makes m answer other machines' lookups. Each machine calls it once.
 func Serve(m *txn.Machine) {
 	lookup.Serve(m, handler, func(_ context.Context, request []byte) (lookup.Answer, error) { return answer(m, request) })
 }
@@ -69,7 +70,7 @@ func answer(m *txn.Machine, request []byte) (lookup.Answer, error) {
 	return lookup.Answer{Found: s.found, Value: s.value, Sources: s.sources}, err
 }
 
-// Asked returns how many lookups of this handle the owner has been asked for.
+// Asked returns the number of lookups of this handle that the owner has answered.
 func (l *List) Asked() uint64 { return l.client.Asked() }
 
 // Lookup returns the value of key, outside of any transaction: the answer was true at some moment during the call.
@@ -83,10 +84,10 @@ func (l *List) Lookup(ctx context.Context, key []byte) (value []byte, ok bool, e
 	return s.value, s.found, nil
 }
 
-// Get returns the value of key as transaction t sees it, valid until t ends. t commits only if the answer is
-// the same then.
+// Get returns the value of key as transaction t sees it, valid until t ends. t can commit only if
+// the answer still holds then.
 func (l *List) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
-	if t.Local(l) != nil { // t has changed the list: objects that others have committed are not what it sees
+	if t.Local(l) != nil { // t has changed the list, so objects that others have committed are not what t sees
 		w, err := l.way(t, key)
 		if err != nil || w.found == nil {
 			return nil, false, err

@@ -100,8 +100,8 @@ func (n node) setNext(level int, p region.Ptr) {
 	p.Append(n[at : at : at+region.PtrBytes])
 }
 
-// heightOf returns the height of a key's node. A quarter of the nodes of a level is on the next, too. The key's hash
-// decides, so that a list's shape does not depend on who has filled it.
+// heightOf returns the height of a key's node. A quarter of the nodes of each level is also on the
+// next level. The key's hash decides, so that a list's shape does not depend on who has filled it.
 func heightOf(key []byte) int {
 	h := fnv.New64a()
 	_, _ = h.Write(key) // never fails

@@ -17,8 +17,8 @@ const restartsMax = 1000
 // errOvertaken ends a search after restartsMax; running it again may succeed.
 var errOvertaken = fmt.Errorf("skiplist: list kept changing: %w", outcome.ErrConflict)
 
-// A search is one lookup of a key: the list's lookup.Search. It tries the node that is cached for the key first;
-// then it goes through the list, if it has to do without the owner.
+// A search is one lookup of a key, as a lookup.Search. It first tries the node that is cached for
+// the key. If that fails, and it is not to ask the owner, it walks through the list.
 type search struct {
 	list *List
 	key  []byte
@@ -26,8 +26,8 @@ type search struct {
 	// guess is the cached node. hasGuessed says that it has been read, or that no node is cached.
 	guess      region.Ptr
 	hasGuessed bool
-	// node is where the search has come to, nil before the head, and source its pointer and version. next is the node
-	// after it on level, which is to be read.
+	// node is the latest node before the key that the walk has reached, nil at the start. source is its
+	// pointer and version. next is the node after it on level, and will be read next.
 	node     node
 	source   txn.Source
 	next     region.Ptr
@@ -79,11 +79,11 @@ func (s *search) End(got []lookup.Object, failed error) (decided bool, err error
 	return s.step(got[0].Source, n)
 }
 
-// fail takes the error of reading a node. One that is gone ends nothing: if it was cached, that is forgotten, if
-// not, the search begins again at the head.
+// fail handles an error of reading a node. A node that has been freed does not end the search: if
+// it was the cached node, the cache drops it; otherwise the walk begins again at the head.
 func (s *search) fail(failed error) error {
 	if !errors.Is(failed, region.ErrFreed) || s.hasGuessed && s.node == nil {
-		return failed // also if the head is gone
+		return failed // another error, or the head is gone
 	}
 	if !s.hasGuessed {
 		s.hasGuessed = true
@@ -97,11 +97,12 @@ func (s *search) fail(failed error) error {
 	return nil
 }
 
-// step goes on from n, the node that was to be read. It goes there unless that is too far, and then along the
-// highest level on which there is a node to be read.
+// step continues the walk with n, the node that was just read. If n is beyond the key, the walk
+// stays at its node, otherwise it moves to n. Then it chooses the highest level, not above the
+// present one, with a next node to read.
 func (s *search) step(source txn.Source, n node) (decided bool, err error) {
 	switch order := bytes.Compare(n.key(), s.key); {
-	case s.node == nil: // the head
+	case s.node == nil: // n is the head
 		s.level = heightMax - 1
 		s.node, s.source = n, source
 	case order == 0:
@@ -121,7 +122,7 @@ func (s *search) step(source txn.Source, n node) (decided bool, err error) {
 			return false, nil
 		}
 	}
-	s.sources = []txn.Source{s.source} // the node before the key's place: it changes if the key comes
+	s.sources = []txn.Source{s.source} // the node before the key's place, which changes if the key is inserted
 	return true, nil
 }
 

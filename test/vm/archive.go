@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Modes of the entries of an archive: file types of Unix with permissions.
+// Modes of an archive's entries: Unix file types with permissions.
 const (
 	modeFolder  = 0o040755
 	modeProgram = 0o100755
@@ -20,10 +20,10 @@ const (
 // An archive is a cpio archive in the format newc, which the kernel unpacks into its root file system.
 type archive struct {
 	out   bytes.Buffer
-	names map[string]bool // what is there
+	names map[string]bool // the names of its entries
 }
 
-// add appends an entry, unless there is one of the name, and before it the folders in which it lies.
+// add appends an entry, after the folders that contain it. It appends nothing that the archive has already.
 func (a *archive) add(name string, mode int, content []byte) {
 	name = strings.TrimPrefix(path.Clean(name), "/")
 	if a.names[name] {
@@ -41,7 +41,8 @@ func (a *archive) add(name string, mode int, content []byte) {
 
 // append appends header, name and content, each padded to a multiple of 4 bytes.
 func (a *archive) append(name string, mode int, content []byte) {
-	// magic, inode, mode, user, group, links, time, bytes, device of the file 2, device of a node 2, bytes of the name, checksum
+	// magic, inode, mode, user, group, links, time, size, device of the file (2), device of a node (2),
+	// length of the name, checksum
 	fmt.Fprintf(&a.out, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x",
 		len(a.names), mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name)+1, 0)
 	a.out.WriteString(name + "\x00")

@@ -14,12 +14,14 @@ import (
 
 const qemu = "qemu-system-x86_64"
 
-// processor is what QEMU emulates. Without "fast string operations" Linux copies by words and not by bytes,
-// which QEMU would carry out one by one.
+// processor is the processor that QEMU emulates. Without "fast string operations" Linux copies
+// words and not bytes; QEMU would execute each byte separately.
 const processor = "max,-erms,-fsrm"
 
-// commandLine is the kernel's. Nothing interrupts the kernel in the middle of a copy (preempt=none); it does not check
-// whether its timer ticks in time, as it may not on a busy computer (no_timer_check); the clock is what QEMU says; and it stops at once when it fails.
+// commandLine has the parameters of the kernel. Nothing interrupts the kernel in the middle of a
+// copy (preempt=none). It does not check whether its timer ticks in time, because the timer may be
+// late on a busy computer (no_timer_check). It trusts the clock that QEMU provides, and stops at
+// once when it fails.
 const commandLine = "console=ttyS0 quiet loglevel=3 panic=-1 preempt=none no_timer_check mitigations=off nokaslr random.trust_cpu=on tsc=unstable"
 
 // computer returns QEMU's arguments for a virtual machine without a network. The console is file descriptor 3, what the tests
@@ -39,7 +41,7 @@ func boot(o *options, k *kernel, initrd string, out io.Writer) (status int, err 
 	if err != nil {
 		return notRun, fmt.Errorf("%w: install qemu-system-x86", err)
 	}
-	// The tests have somewhat less time than this, so that go test's own timeouts, and init's, speak first.
+	// The tests have somewhat less time than this, so that the timeouts of go test and of init report first.
 	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+bootMax)
 	defer cancel()
 	vm := exec.CommandContext(ctx, at, append(computer(o.cpus, o.memory, k, initrd), "-nic", "none")...)
@@ -53,7 +55,7 @@ func boot(o *options, k *kernel, initrd string, out io.Writer) (status int, err 
 	if err := vm.Start(); err != nil {
 		return notRun, errors.Join(err, w.Close())
 	}
-	_ = w.Close() // QEMU has its own
+	_ = w.Close() // QEMU has a descriptor of its own
 	console := listen(r, o.verbose)
 	err = vm.Wait()
 	said := <-console
@@ -63,7 +65,7 @@ func boot(o *options, k *kernel, initrd string, out io.Writer) (status int, err 
 	return verdict(said, err)
 }
 
-// listen collects what the kernel and init say, until they are gone.
+// listen collects the output of the kernel and of init, until both have ended.
 func listen(r io.Reader, verbose bool) <-chan []byte {
 	console := make(chan []byte, 1)
 	go func() {
@@ -83,10 +85,10 @@ var (
 	reasonLine = regexp.MustCompile(`(?m)^@@ reason ([^\r\n]*)`)
 )
 
-// notPrepared is the status with which init ends if it cannot prepare the tests.
+// notPrepared is the status with which init ends if it cannot start the tests.
 const notPrepared = 125
 
-// verdict reads the tests' status out of what init has said; err is how QEMU has ended.
+// verdict finds the tests' status in the output of init. err is the error with which QEMU ended.
 func verdict(said []byte, err error) (int, error) {
 	found := statusLine.FindSubmatch(said)
 	if found == nil {

@@ -16,14 +16,13 @@ import (
 //go:embed init.sh
 var initScript []byte
 
-// busyboxNames are the commands of busybox that init.sh uses. Busybox has an ip of its own, which can do
-// too little, so that is not among them.
+// busyboxNames are the commands of busybox that init.sh uses. ip is missing because busybox's own ip can do too little.
 var busyboxNames = []string{"sh", "mount", "mkdir", "cat", "cut", "echo", "grep", "insmod", "poweroff", "sed", "setsid", "sleep", "stty", "sync", "timeout", "dmesg", "ls", "tail"}
 
 // provider is the library by which libibverbs uses soft-RoCE.
 const provider = "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"
 
-// A payload is what runs in the virtual machine.
+// A payload is the test that runs in the virtual machine, with its files.
 type payload struct {
 	binary  string // the test binary
 	dir     string // the folder of its package, whose testdata it may read
@@ -52,7 +51,7 @@ func buildImage(scratch string, k *kernel, addPayload func(*archive) error) (ini
 	return initrd, os.WriteFile(initrd, a.bytes(), 0o600)
 }
 
-// addPrograms appends what the scripts need.
+// addPrograms appends the programs that the scripts need.
 func addPrograms(a *archive) error {
 	for name, in := range map[string]string{"busybox": "busybox-static", "ip": "iproute2", "rdma": "iproute2"} {
 		at, err := exec.LookPath(name)
@@ -114,5 +113,5 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// quote makes one word of the shell of a text.
+// quote quotes a text as one word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

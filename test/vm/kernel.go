@@ -19,7 +19,8 @@ type kernel struct {
 
 var errModules = errors.New("the kernel has no modules as Debian 12's has, *.ko")
 
-// findKernel returns the kernel in a folder, or with "" Debian's, which it downloads unless the user's cache has it.
+// findKernel returns the kernel in a folder. If dir is "", it returns Debian's kernel, and
+// downloads it unless the user's cache has it.
 func findKernel(dir string) (*kernel, error) {
 	if dir == "" {
 		var err error
@@ -86,7 +87,7 @@ func download() (dir string, err error) {
 	return dir, nil
 }
 
-// command runs a program and returns its output; the error says what it has complained of.
+// command runs a program and returns its output. The error contains what the program wrote to standard error.
 func command(name string, args ...string) ([]byte, error) { return commandIn("", name, args...) }
 
 func commandIn(dir, name string, args ...string) ([]byte, error) {

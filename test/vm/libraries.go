@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 )
 
-// libraryFolders is where Debian has its libraries.
+// libraryFolders are the folders in which Debian has libraries.
 var libraryFolders = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"}
 
-// addProgram appends a program, or a library, and all the libraries that it is linked with, at the places where they are here.
+// addProgram appends a program or a library, and all libraries that it is linked with. The
+// libraries have the same paths as on this computer.
 func (a *archive) addProgram(name, from string) error {
 	if err := a.addFile(name, from); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (a *archive) addProgram(name, from string) error {
 	return nil
 }
 
-// addLibrary appends a library, unless it is there.
+// addLibrary appends a library, unless the archive has it.
 func (a *archive) addLibrary(name string) error {
 	for _, dir := range libraryFolders {
 		at := filepath.Join(dir, name)

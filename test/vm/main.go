@@ -1,18 +1,20 @@
-// Command vm runs the tests of a package in a virtual machine whose kernel has soft-RoCE (rdma_rxe), so that
-// package rdma/verbs can be tested on computers without a card:
+// Command vm runs the tests of a package in a virtual machine whose kernel has soft-RoCE
+// (rdma_rxe), so that package rdma/verbs can be tested on computers without a card:
 //
 //	go run ./test/vm ./rdma/verbs -test.v -test.run Conformance
 //
-// Arguments after the package go to the test binary. The command prints the tests' output and ends with
-// their status; 2 means that the virtual machine could not be made, or did not come to the end.
+// Arguments after the package go to the test binary. The command prints the tests' output and ends
+// with their status. Status 2 means that the virtual machine did not start, or did not complete the
+// tests.
 //
-// QEMU emulates the processor, so neither KVM nor root is needed. The kernel is Debian's, downloaded once with
-// apt-get into the user's cache; everything else is made anew for each run, out of the programs and libraries of this
-// computer, in less than a second.
+// QEMU emulates the processor, so neither KVM nor root is needed. The kernel is Debian's,
+// downloaded once with apt-get into the user's cache. Everything else is built for each run from
+// the programs and libraries of this computer, in less than a second.
 //
-// The virtual machine has one processor. The kernel carries out a READ or WRITE of soft-RoCE with memcpy, which
-// is atomic neither for a line nor for a word if another processor looks, and a card's operations are: package
-// rdma says what is promised. With one processor, nothing looks.
+// The virtual machine has one processor. The kernel carries out a READ or WRITE of soft-RoCE with
+// memcpy. If another processor looked at the memory meanwhile, this copy would be atomic neither
+// for a line nor for a word, though package rdma promises that of a card. With a single processor,
+// no code runs during the copy.
 package main
 
 import (
@@ -24,10 +26,10 @@ import (
 	"time"
 )
 
-// bootMax is how long the virtual machine may take beside the tests.
+// bootMax is how long the virtual machine may take in addition to the tests.
 const bootMax = 60 * time.Second
 
-// notRun is the exit status if the tests did not come to their end.
+// notRun is the exit status if the tests did not run to completion.
 const notRun = 2
 
 // options are the command's flags and arguments.

@@ -11,10 +11,10 @@ import (
 // depends on them.
 var wantedModules = []string{"crc32_generic", "crc32c_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm", "veth", "dummy", "bridge", "virtio_pci", "virtio_net"}
 
-// moduleName returns the name by which modules depend on each other: a file may have dashes in it.
+// moduleName returns the name under which other modules depend on a file's module: with underscores for dashes.
 func moduleName(file string) string { return strings.ReplaceAll(file, "-", "_") }
 
-// inOrder returns the files of modules, and of all that they depend on, each after what it depends on.
+// inOrder returns the files of the named modules and of all their dependencies. Each file comes after its dependencies.
 func (k *kernel) inOrder(names ...string) (files []string, err error) {
 	seen := map[string]bool{}
 	var visit func(name string) error
@@ -47,7 +47,7 @@ func (k *kernel) inOrder(names ...string) (files []string, err error) {
 	return files, nil
 }
 
-// dependencies returns which modules a module file names as needed before it.
+// dependencies returns the names of the modules that a module file needs loaded before it.
 func dependencies(file string) ([]string, error) {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -65,7 +65,8 @@ func dependencies(file string) ([]string, error) {
 	return needsOf(info), nil
 }
 
-// needsOf reads a .modinfo: texts NAME=VALUE, each with a zero at its end.
+// needsOf returns the dependencies in a section .modinfo, which consists of
+// texts NAME=VALUE, each ended by a zero byte.
 func needsOf(info []byte) (names []string) {
 	for text := range bytes.SplitSeq(info, []byte{0}) {
 		name, value, _ := strings.Cut(string(text), "=")

@@ -1,5 +1,6 @@
-// Command gorm tries gorm: migrations, transactions, savepoints, errors, types, relations,
-// upserts and reconnecting. It is a module of its own, so that farmsql needs none of gorm.
+// Command gorm tests gorm: migrations, transactions, savepoints, errors, types, relations,
+// upserts and reconnecting. It is a module of its own, so that farmsql does not depend on
+// gorm.
 //
 // usage: gorm HOST PORT DATABASE
 package main
@@ -31,7 +32,7 @@ type Author struct {
 	Books     []Book `gorm:"constraint:OnDelete:CASCADE"`
 }
 
-// Values are at the limits of their types, and must come back as they were.
+// Values has values at the limits of their types. They must come back unchanged.
 type Values struct {
 	Alive   bool
 	Low     int32
@@ -71,7 +72,7 @@ var errThrown = errors.New("thrown in a transaction")
 
 func main() {
 	dsn := fmt.Sprintf("root@tcp(%s)/%s?charset=utf8mb4&parseTime=true&loc=UTC", net.JoinHostPort(os.Args[1], os.Args[2]), os.Args[3])
-	must(driver.SetLogger(&driver.NopLogger{})) // it would print that a connection was lost
+	must(driver.SetLogger(&driver.NopLogger{})) // gorm would print the lost connection
 	db, other := open(dsn), open(dsn)
 	migrate(db)
 	transactions(db, other)
@@ -129,7 +130,7 @@ func names(db *gorm.DB) (names []string) {
 }
 
 func migrate(db *gorm.DB) {
-	for range 2 { // the second time sees that all is there
+	for range 2 { // the second time nothing is left to migrate
 		must(db.AutoMigrate(&Author{}, &Tag{}, &Book{}))
 	}
 	m := db.Migrator()
@@ -223,7 +224,7 @@ func relations(db *gorm.DB) {
 	must(db.Model(&Author{}).Select("authors.name, count(books.id) n").Joins("left join books on books.author_id = authors.id").
 		Group("authors.name").Having("n > ?", 0).Scan(&counts).Error)
 	check("joined", fmt.Sprint(counts), "[{Ann 2}]")
-	must(db.Delete(&ann.Books[1]).Error) // which only marks it
+	must(db.Delete(&ann.Books[1]).Error) // gorm only marks it as deleted
 	check("marked", [2]int64{count(db, &Book{}), count(db.Unscoped(), &Book{})}, [2]int64{1, 2})
 	must(db.Model(&ann.Books[0]).Association("Tags").Delete(&Tag{"x"}))
 	check("tags", db.Model(&ann.Books[0]).Association("Tags").Count(), int64(1))
@@ -260,7 +261,7 @@ func reconnect(db, other *gorm.DB) {
 	for left = 1; left > 0; {
 		must(other.Raw("select count(*) from information_schema.processlist where id = ?", before).Scan(&left).Error)
 	}
-	time.Sleep(50 * time.Millisecond) // for the end to arrive here
+	time.Sleep(50 * time.Millisecond) // until the end of the connection has arrived here
 	must(db.Raw("select connection_id()").Scan(&after).Error)
 	check("another connection", after != before, true)
 }
