@@ -62,8 +62,8 @@ type foundersStore interface {
 	Suspect(m rdma.MachineID)
 }
 
-// asked returns what calls go to: the client if there is one, because the part of a successor has yet to get
-// the log. It is nil until the store is open.
+// asked returns what calls go to: the client if there is one, otherwise the part. A successor has both, because its
+// part has yet to get the log. asked returns nil until the store is open.
 func (s *ownStore) asked() foundersStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -156,11 +156,12 @@ func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
 	return nil
 }
 
-// newerMemory returns what the machine's memory, or its newest save, has that can only be of a
-// later configuration than of. The memory is there if only the process has ended. A save may be
-// older than the memory, or all that is left.
-func (c Config) newerMemory(machine rdma.MachineID, of *cluster.Configuration) (what string, err error) {
-	what, err = newerIn(machineFolder(c.Folder, machine), of)
+// newerMemory looks in the machine's memory, and then in its newest save, for something that can
+// only be of a configuration after current. It returns the first such thing, or "" if there is none.
+// After a power cut, the save may be all that is left; as long as the memory is there, the save may
+// be older.
+func (c Config) newerMemory(machine rdma.MachineID, current *cluster.Configuration) (what string, err error) {
+	what, err = newerIn(machineFolder(c.Folder, machine), current)
 	if what != "" || err != nil || c.Saves == "" {
 		return what, err
 	}
@@ -168,7 +169,7 @@ func (c Config) newerMemory(machine rdma.MachineID, of *cluster.Configuration) (
 	if save == "" || err != nil {
 		return "", err
 	}
-	return newerIn(save, of)
+	return newerIn(save, current)
 }
 
 // newerIn returns what a machine's memory, or a save of it, has that can only be of a later

@@ -289,7 +289,7 @@ func put(t *txn.Tx, p region.Ptr, b []byte) (region.Ptr, error) {
 	return p, nil
 }
 
-// get returns the bytes that put stored at p.
+// get returns the bytes at p, which an earlier call of put has stored there.
 func get(t *txn.Tx, p region.Ptr) ([]byte, error) {
 	payload, err := t.Read(p)
 	if err != nil {

@@ -48,7 +48,8 @@ func (t columnsTable) AssignCatalog(c gms.Catalog) gms.Table {
 // A planningCatalog shows one small table, because go-mysql-server needs a column while it plans.
 type planningCatalog struct{ gms.Catalog }
 
-// AllDatabases implements gms.DatabaseProvider.
+// AllDatabases implements gms.DatabaseProvider. It returns only information_schema, with no table but that of
+// engines: this is the one small table.
 func (c planningCatalog) AllDatabases(ctx *gms.Context) []gms.Database {
 	info, err := c.Database(ctx, gms.InformationSchemaDatabaseName)
 	if err != nil {

@@ -37,7 +37,8 @@ func newMachines(cfg *Config) (*machines, error) {
 		return nil, fmt.Errorf("growth: %w", err)
 	}
 	pid := os.Getpid() // makes the addresses differ from those of other runs at the same time
-	return &machines{cfg: cfg, folder: folder, net: fmt.Sprintf("127.%d.%d", 128+pid>>8&0x7f, pid&0xff)}, nil
+	high, low := (pid>>8)&0x7f, pid&0xff
+	return &machines{cfg: cfg, folder: folder, net: fmt.Sprintf("127.%d.%d", 128+high, low)}, nil
 }
 
 func (m *machines) host(id int) string { return m.net + "." + strconv.Itoa(id+1) }

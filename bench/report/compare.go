@@ -55,9 +55,10 @@ func (p *page) compare() error {
 	return nil
 }
 
-// timesSQLite returns the ratio of farmsql to SQLite at the work that both do.
+// timesSQLite returns farmsql's ratio at the work that SQLite does, too. That is its ratio to SQLite,
+// because the ratios of a work are to the system that comes first at it, and that is SQLite.
 func (c *comparison) timesSQLite() string {
-	work := ""
+	work := "" // of the latest row of SQLite
 	for _, r := range c.Rows {
 		if r.System == "SQLite" {
 			work = r.Work

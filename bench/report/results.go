@@ -299,8 +299,9 @@ func describe(all []bench.Conditions, fewest, most int) string {
 	return s + ".\n" + busyness(all) + setUps(all)
 }
 
-// setUps describes machines and clients and, if they ran transactions, durations
-// and seeds.
+// setUps describes the runs of workloads on machines: their durations and seeds, the
+// machines and the clients. It leaves out other results, and returns "" if there are no
+// such runs.
 func setUps(all []bench.Conditions) string {
 	ran := slices.DeleteFunc(slices.Clone(all), func(c bench.Conditions) bool { return c.Transport == "" || c.Workload == "" })
 	if len(ran) == 0 {

@@ -103,7 +103,7 @@ func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 	case g.kind > ofClient:
 		return otherKind
 	case g.kind == ofMachine && s.peers.Load().links[raftID(g.from)] == nil:
-		return s.strangerOr(g.from)
+		return s.refusalOf(g.from)
 	}
 	if secured, ok := stream.(securedConn); ok && g.kind == ofMachine && s.cfg.Authorize != nil {
 		if s.cfg.Authorize(g.from, secured.ConnectionState()) != nil {
@@ -113,10 +113,11 @@ func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 	return accepted
 }
 
-// strangerOr returns the refusal for a machine that is not one of the store's: whether it was
-// removed, or is a stranger. A machine that was refounded, and has not begun, tells no machine
-// that it was removed: the others may keep the configuration.
-func (s *Store) strangerOr(m rdma.MachineID) refusal {
+// refusalOf returns why this machine refuses a machine that is not one of the store's: that one was
+// removed, or is a stranger. If this machine was refounded and has not begun, all are strangers to
+// it: a machine that hears that it was removed ends its part, and may be one of those that still keep
+// the configuration.
+func (s *Store) refusalOf(m rdma.MachineID) refusal {
 	if s.hasBegun.Load() && slices.Contains(s.peers.Load().founders.Removed, m) {
 		return removed
 	}

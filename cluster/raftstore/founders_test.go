@@ -599,10 +599,10 @@ func TestMessageOfReplacedMachine(t *testing.T) {
 		t.Error("a vote of a machine that was replaced counts")
 	}
 	s.hasBegun.Store(true)
-	if got := s.strangerOr(1); got != removed {
+	if got := s.refusalOf(1); got != removed {
 		t.Errorf("it is refused for reason %d", got)
 	}
-	if got := s.strangerOr(9); got != stranger {
+	if got := s.refusalOf(9); got != stranger {
 		t.Errorf("a stranger is refused for reason %d", got)
 	}
 }

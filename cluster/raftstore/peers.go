@@ -91,11 +91,11 @@ func (s *Store) Forget(m rdma.MachineID) error {
 	return s.change(&change{kind: changeForget, id: s.newID(), changeText: changeText{Successor: Successor{For: m}}}, s.cfg.Patience)
 }
 
-// Replace makes a machine take the place of a founder that was forgotten. When it returns nil
-// the store will see to it, as soon as the machine has opened its part of the store. The
-// machine makes that part with Create: see Founders.Joining. If the store is about to give the
-// place to another machine, which has not got the vote yet, it gives the place to this one
-// instead. It fails with ErrFounders if that cannot be, and otherwise as CompareAndSwap does.
+// Replace gives a successor the place of a founder that was forgotten, or a free place. When Replace
+// returns nil, the founders have agreed on that. The successor becomes a founder later, once it has
+// made its part of the store, with Create, and opened it: see Founders.Joining. It displaces an
+// earlier successor that has not got the vote yet. Replace fails with ErrFounders if the successor
+// cannot have the place, and otherwise as CompareAndSwap does.
 func (s *Store) Replace(by Successor) error {
 	return s.change(&change{kind: changeReplace, id: s.newID(), changeText: changeText{Successor: by}}, s.cfg.Patience)
 }

@@ -162,8 +162,8 @@ func testAnswersToLeaderLost(t *testing.T, r *run) {
 	r.loseAnswer(t, r.mustLeader())
 }
 
-// loseAnswer tries until a swap is carried out whose answer is lost: the machine may have lost its
-// leader before it asked.
+// loseAnswer has a machine swap while no answers reach it, and checks that the swap fails. It repeats
+// that until such a swap has been carried out: it is not if the machine had lost its leader before it asked.
 func (r *run) loseAnswer(t *testing.T, machine int) {
 	other := (machine + 1) % r.system.Machines
 	for range 20 {

@@ -159,19 +159,20 @@ func (r *relay) pass(from net.Conn) {
 	<-ended
 }
 
-// trickle copies bytes late and in pieces until from ends, and then ends the connection to in this direction.
-func trickle(to, from net.Conn) {
-	defer func() { _ = to.(*net.TCPConn).CloseWrite() }()
+// trickle copies bytes from source to target, late and in pieces, until source ends. Then it ends target in this
+// direction only.
+func trickle(target, source net.Conn) {
+	defer func() { _ = target.(*net.TCPConn).CloseWrite() }()
 	b := make([]byte, relayPiece)
 	for {
-		n, err := from.Read(b[:1+rand.IntN(len(b))])
+		n, err := source.Read(b[:1+rand.IntN(len(b))])
 		if err != nil {
 			return
 		}
 		if rand.IntN(8) == 0 {
 			time.Sleep(rand.N(relayDelay))
 		}
-		if _, err := to.Write(b[:n]); err != nil {
+		if _, err := target.Write(b[:n]); err != nil {
 			return
 		}
 	}

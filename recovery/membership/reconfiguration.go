@@ -171,19 +171,22 @@ func (m *Machine) reconfigure() error {
 	return m.distribute(next, t)
 }
 
-// findMissing is step 2: it returns the members of c that the next configuration leaves out. It
-// fails if no majority answers.
+// findMissing is step 2: it returns the members of c that the next configuration leaves out. These
+// are the suspects, and the members that do not answer a probe. If too few of the others answer a
+// call to be a majority of c, findMissing asks the suspects as well, since a suspicion may have been
+// wrong: a suspect is then left out only if it does not answer. findMissing fails if there is still
+// no majority.
 func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (missing []rdma.MachineID, err error) {
 	m.proceed(probing)
 	probed, missing := m.probeAll(c, suspects)
 	answering := m.answering(c, probed)
-	if 2*len(answering) <= len(c.Machines) {
-		// A suspicion may have been wrong: go on with the suspects rather than not at all.
+	isMajority := func() bool { return 2*len(answering) > len(c.Machines) }
+	if !isMajority() {
 		probed, _ = m.probeAll(c, nil)
 		answering = m.answering(c, probed)
 		missing = unfit(c, suspects, probed, answering)
 	}
-	if 2*len(answering) <= len(c.Machines) && !sabotage.Majority.Skipped() {
+	if !isMajority() && !sabotage.Majority.Skipped() {
 		m.waiting(silent(c, answering))
 		m.considerRestart(c)
 		return nil, fmt.Errorf("%w: %d of %d", errNoMajority, len(answering), len(c.Machines))

@@ -74,8 +74,8 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	return insert.WithSource(source), transform.NewTree, nil
 }
 
-// changeNode changes the expressions of one node. It leaves nodes that define something
-// alone, because their text is stored.
+// changeNode changes the expressions of one node. In nodes that the switch does not name it changes only
+// subqueries, MIN and MAX. A CREATE TABLE, for example, keeps its defaults and checks: their text is stored.
 func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
 	same, isCondition := transform.SameTree, false

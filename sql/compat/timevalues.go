@@ -37,8 +37,9 @@ var (
 	_ gms.CollationCoercible = (*asDigits)(nil)
 )
 
-// newAsDigits returns the number for a date or time. The number of a function's TIME is a double, because its
-// type in go-mysql-server lacks the digits of the fraction.
+// newAsDigits returns the number that the digits of e form; e is a date or time. The number is an integer, or a decimal if
+// the type of e says that there is a fraction. If e is a TIME that a function returns, the number is a double: in
+// go-mysql-server, the type of such a TIME does not say how many digits its fraction has.
 func newAsDigits(ctx *gms.Context, e gms.Expression) *asDigits {
 	if isToday(e) {
 		e = expression.NewConvert(e, expression.ConvertToDate)

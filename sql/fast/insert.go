@@ -75,7 +75,7 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		}
 		in.unique = in.unique || k != info.PrimaryKey && k.Unique
 	}
-	return in, in.takesDuplicates(info, s) && in.gives(info, s.rows) && in.refers(info)
+	return in, in.takesDuplicates(info, s) && in.resolveDefaults(info, s.rows) && in.refers(info)
 }
 
 // takesDuplicates notes what is done with duplicates; false if more than this package does.
@@ -95,8 +95,10 @@ func (in *insertion) takesDuplicates(info *store.TableInfo, s *shape) (ok bool) 
 	return true
 }
 
-// gives reports whether the rows' DEFAULTs and NOW()s are known, and notes the defaults.
-func (in *insertion) gives(info *store.TableInfo, rows [][]operand) bool {
+// resolveDefaults sets given. It returns false if a column for which a row says DEFAULT has a default that defaultOf
+// does not know, or if a column for which a row says NOW() would not store the time as it is. The DEFAULT of the
+// AUTO_INCREMENT column is not in given: it is a number that is drawn.
+func (in *insertion) resolveDefaults(info *store.TableInfo, rows [][]operand) bool {
 	in.given = make([]columnDefault, len(in.columns))
 	for i, at := range in.columns {
 		for _, r := range rows {

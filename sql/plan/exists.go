@@ -17,8 +17,8 @@ func (e *Exists) describe(b *strings.Builder, depth int) {
 	e.Child.describe(b, depth+1)
 }
 
-// existsOf returns the subquery of a SELECT EXISTS(...) that has no tables of its own; nil if a
-// projection is something else.
+// existsOf returns the subquery in SELECT EXISTS(subquery), if a projection is that and nothing else: one column, and no
+// table in a FROM beside the subquery's. Otherwise it returns nil.
 func existsOf(n *gmsplan.Project) *gmsplan.Subquery {
 	from := n.Child
 	if p, ok := from.(*gmsplan.Project); ok { // the inner projection computes the column for ORDER BY and HAVING

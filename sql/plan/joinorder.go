@@ -110,14 +110,19 @@ func newOrderFinder(j *Join, tables [][]int, keeps bool) *orderFinder {
 	}
 }
 
-// find returns the order that begins with the table outer; false if some other table cannot be looked up.
+// find returns the order that begins with the table outer, read by one of its accesses. It returns false if some
+// other table cannot be looked up. It also returns false if outer is a table without an access, and the
+// join tests its rows against a subquery: an order that begins with the subquery's rows might be better.
 func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	o := JoinOrder{Outer: outer, Access: access}
 	scan := f.Tables[outer].Scan
-	if len(scan.Access) == 0 && f.Tables[outer].Source == nil && slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() }) {
-		return o, false // an order that begins with the subquery's rows might be better
+	hasTest := slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() })
+	if hasTest && len(scan.Access) == 0 && f.Tables[outer].Source == nil {
+		return o, false
 	}
-	isOne := false // whether the tables so far have one row at most
+	// The first table that may have several rows decides whether the joined rows are ordered. isOne is set until then:
+	// the tables so far have one row at most.
+	isOne := false
 	if len(scan.Access) > 0 {
 		a := &scan.Access[access]
 		isOne = len(a.Branches) == 1 && isSingle(scan.Table, &a.Branches[0])

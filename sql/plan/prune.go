@@ -10,7 +10,10 @@ import (
 
 // prune makes the scans of a plan read only the columns that are used.
 func prune(ctx *gms.Context, n Node) error {
-	var users []Node // the nodes whose expressions use the rows of the scan
+	// users are the nodes whose expressions use the rows of the scan. The first of them makes new
+	// rows: nodes above it use those and do not count. If no node makes new rows, a scan reads all columns, and a join is
+	// refused.
+	var users []Node
 	for {
 		switch x := n.(type) {
 		case *Limit:
@@ -29,7 +32,7 @@ func prune(ctx *gms.Context, n Node) error {
 			n, users = x.Child, []Node{x}
 		case *Window:
 			n, users = x.Child, []Node{x}
-		case *Derived: // returns the rows of its SELECT unchanged
+		case *Derived: // nodes above it use the columns of its SELECT
 			n, users = x.Child, nil
 		case *Union:
 			if err := prune(ctx, x.First); err != nil {

@@ -114,8 +114,9 @@ func (t *updated) prepare(ctx *gms.Context, node gms.Node, isJoin bool) (err err
 	return err
 }
 
-// assignedColumns returns the numbers of the columns to which an UPDATE of a join itself assigns values, in the table
-// that has a name in the join. The UPDATE computes other columns as a consequence.
+// assignedColumns returns the columns of one table that the SET clause of an UPDATE of a join names, as indexes of
+// columns. The table is the one that is called name in the join, and columns are its columns. Columns that change only as
+// a consequence, such as generated ones, are left out.
 func assignedColumns(source *plan.UpdateSource, name string, columns gms.Schema) (all []int) {
 	for _, e := range source.UpdateExprs.ExplicitUpdateExprs() {
 		set, ok := e.(*expression.SetField)

@@ -139,8 +139,9 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 	return countParameters(c.PrepareData[id], ast)
 }
 
-// countParameters sets the number of parameters in the protocol library's description. The
-// library does not know it: if it parsed anything, it was standIn and not the statement.
+// countParameters returns the number of a statement's parameters, and stores it in p, the protocol
+// library's description of the statement. The library cannot count them: it parsed standIn in the
+// statement's place, or nothing.
 func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 	if p == nil || ast == nil {
 		return 0

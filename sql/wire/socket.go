@@ -68,7 +68,8 @@ const (
 	aloneAfterMost = 1 << 16
 	aloneWorth     = 1
 	// alonePatience is how long a socket waits alone for one request. A client on the same computer, or
-	// in the same rack, sends its next request sooner. It bounds how long a deadline has no effect.
+	// in the same rack, sends its next request sooner. A deadline that is set during the wait has no effect
+	// before the wait ends.
 	alonePatience = 2 * time.Millisecond
 	// yieldAfter is after how many reads a goroutine that waits alone lets others run. If a goroutine
 	// is never scheduled for 10 ms, Go's monitor interrupts it, and is awake every 20 us from then on.
