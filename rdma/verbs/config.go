@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/hosts"
@@ -62,8 +63,9 @@ type Config struct {
 	// has asked for. That machine's connection breaks then. Unpinned must not wait.
 	Unpinned func(reason error)
 
-	// receives is receiveDepth, except in tests.
+	// receives is receiveDepth, and stall is stallTime, except in tests.
 	receives int
+	stall    time.Duration
 }
 
 // AnyGID makes the package choose a GID: see Config.GIDIndex.

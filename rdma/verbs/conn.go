@@ -83,11 +83,15 @@ type conn struct {
 		keys       map[rdma.Key]*remote
 		asked      map[question]bool
 		questions  []question
-		unreported int   // completions to come from Poll, unless they are silent
-		reason     error // why the connection is broken
-		broken     bool  // nothing more is posted
-		over       bool  // all that was pending has failed
-		finishing  bool  // the queue is being closed
+		unreported int         // completions to come from Poll, unless they are silent
+		reason     error       // why the connection is broken
+		broken     bool        // nothing more is posted
+		over       bool        // all that was pending has failed
+		finishing  bool        // the queue is being closed
+		handed     uint64      // the last place with a completion that the card has
+		progress   uint64      // how often something pending was done or answered
+		seen       uint64      // progress when stall was started
+		stall      *time.Timer // see watchLocked; nil while nothing is pending
 	}
 }
 
@@ -115,6 +119,7 @@ func (c *conn) acceptLocked(o operation, src []byte) error {
 	}
 	isReachable := o.op == rdma.OpRing || m.knows(o.off, o.bytes)
 	c.mu.unreported++
+	c.watchLocked()
 	o.src = src
 	if c.mu.pair != nil && len(c.mu.waiting) == 0 && isReachable && c.issueLocked(&o, m) {
 		return nil
@@ -413,6 +418,7 @@ func (c *conn) attach(l *link, staged *nvram.Memory) {
 	}
 	c.mu.pair, c.mu.staged = l.pair, staged
 	c.mu.lkey, _ = l.memory.keys()
+	c.mu.progress++
 	c.handOverLocked()
 }
 
@@ -476,6 +482,7 @@ func (c *conn) hear(stream net.Conn) error {
 func (c *conn) learn(a answer) {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()
+	c.mu.progress++
 	if a.kind != ended {
 		delete(c.mu.asked, a.question)
 	}
@@ -534,6 +541,9 @@ func (c *conn) end() {
 	isNews := c.q.exchangeLocked() // take the last completions of the queue pair: what is done is reported as done
 	delete(c.q.mu.live, c.serial)
 	c.mu.over = true
+	if c.mu.stall != nil {
+		c.mu.stall.Stop()
+	}
 	before := len(c.q.mu.reports)
 	for i := range c.mu.finished {
 		c.failLocked(&c.mu.finished[i].operation)

@@ -56,6 +56,7 @@ var _ rdma.NIC = (*NIC)(nil)
 // join makes this process a machine of the network, with a card, which the NIC closes.
 func join(cfg Config, c card) (_ *NIC, err error) {
 	cfg.receives = cmp.Or(cfg.receives, receiveDepth)
+	cfg.stall = cmp.Or(cfg.stall, stallTime)
 	nic := &NIC{cfg: cfg, card: c, limits: c.limits(), life: uint64(time.Now().UnixNano()), ended: make(chan struct{})}
 	nic.security, nic.addresses, nic.memories = cfg.security(), hosts.NewAddresses(cfg.Resolve), hosts.NewMemories()
 	nic.mu.queues = make(map[int]*Queue)

@@ -209,7 +209,7 @@ func (q *Queue) exchangeLocked() (isNews bool) {
 		q.mu.requests = q.mu.requests[:0]
 		for i, c := range q.mu.ready {
 			q.mu.requests = append(q.mu.requests, c.mu.batch...)
-			c.mu.batch, c.mu.isReady = c.mu.batch[:0], false
+			c.mu.batch, c.mu.isReady, c.mu.handed = c.mu.batch[:0], false, c.mu.flow.lastSignal
 			q.mu.ready[i] = nil
 		}
 		q.mu.ready = q.mu.ready[:0]
@@ -254,6 +254,7 @@ func (q *Queue) completedLocked(d completion) {
 		return
 	}
 	if c.mu.flow.finish(c.mu.flow.place(placeOf(d.id))) {
+		c.mu.progress++
 		c.advanceLocked()
 		c.issueWaitingLocked()
 	}
