@@ -106,27 +106,42 @@ func (m *Memory) grant(n, need int64) error {
 	if need > statement {
 		return exceeded(statement)
 	}
-	if m.used.Add(n) > total || !m.fits(live) {
+	if m.used.Add(n) > total || m.Live() > live {
 		m.used.Add(-n)
 		return scarce(total)
 	}
 	return nil
 }
 
-// fits reports whether at most bound bytes of the heap are in use. If the last garbage collection
-// found more, fits runs another one, at most once a second: some of these bytes may be free by
-// now.
-func (m *Memory) fits(bound int64) bool {
-	if m.Live() <= bound {
-		return true
+// collectEvery is the least time between two garbage collections that Memory starts.
+const collectEvery = time.Second
+
+// collect runs a garbage collection if the last one has found more of the heap in use than is allowed: some of these
+// bytes may be free by now. If Memory has started one less than collectEvery ago, collect waits first: what was in use
+// then may have been the memory of a statement that has ended since. So the caller holds no lock.
+func (m *Memory) collect() {
+	_, _, live := m.bounds()
+	if m.Live() <= live {
+		return
 	}
+	if wait := m.tryCollect(); wait > 0 {
+		m.clock.Sleep(wait)
+		if m.Live() > live {
+			m.tryCollect()
+		}
+	}
+}
+
+// tryCollect runs a garbage collection, or returns how long the caller has to wait until it may.
+func (m *Memory) tryCollect() (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.clock.Now().Sub(m.mu.collected) > time.Second {
-		runtime.GC()
-		m.mu.collected = m.clock.Now()
+	if wait := collectEvery - m.clock.Now().Sub(m.mu.collected); wait > 0 {
+		return wait
 	}
-	return m.Live() <= bound
+	runtime.GC()
+	m.mu.collected = m.clock.Now()
+	return 0
 }
 
 var _ compat.Memory = (*Holding)(nil)
@@ -173,6 +188,7 @@ func (h *Holding) Give(n int64) {
 
 // grow asks for the bytes that the holding needs beyond its grant.
 func (h *Holding) grow() error {
+	h.memory.collect()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	need := h.bytes.Load()
