@@ -201,6 +201,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return showColumns(ctx, n, row)
 	case *plan.ShowDatabases:
 		return showDatabases(ctx, n), nil
+	case *plan.ShowTables:
+		return b.showTables(ctx, n, row)
 	case *plan.ShowProcessList:
 		rows, err := b.ordinary(ctx, s, n, row)
 		if err != nil {

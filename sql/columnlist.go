@@ -27,7 +27,8 @@ type infoSchema struct {
 // GetTableInsensitive implements gms.Database.
 func (d infoSchema) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table, bool, error) {
 	if !strings.EqualFold(name, information_schema.ColumnsTableName) {
-		return d.Database.GetTableInsensitive(ctx, name)
+		t, ok, err := d.Database.GetTableInsensitive(ctx, name)
+		return d.e.privileges.HideTables(t), ok, err
 	}
 	return columnsTable{information_schema.NewColumnsTable(), d.e}, true, nil
 }
@@ -42,7 +43,7 @@ type columnsTable struct {
 // analyzer look for that type.
 func (t columnsTable) AssignCatalog(c gms.Catalog) gms.Table {
 	t.ColumnsTable.RowIter = t.e.columnRows(nil)
-	return t.ColumnsTable.AssignCatalog(planningCatalog{c})
+	return t.ColumnsTable.AssignCatalog(planningCatalog{t.e.privileges.Seen(c)})
 }
 
 // A planningCatalog shows one small table, because go-mysql-server needs a column while it plans.

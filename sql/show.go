@@ -54,6 +54,15 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	return gms.RowsToRowIter(all...), err
 }
 
+// showTables executes SHOW TABLES with only the views that the user may see; go-mysql-server shows all of them.
+func (b *builder) showTables(ctx *gms.Context, n *plan.ShowTables, row gms.Row) (gms.RowIter, error) {
+	seen, err := n.WithDatabase(b.e.privileges.SeenDatabase(ctx, n.Database()))
+	if err != nil {
+		return nil, err
+	}
+	return rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, seen, row)
+}
+
 // theirRows reads all rows that go-mysql-server returns for a node.
 func theirRows(ctx *gms.Context, n gms.Node, row gms.Row) ([]gms.Row, error) {
 	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, n, row)

@@ -1,0 +1,46 @@
+package sql
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/account"
+)
+
+// Users see only what they have a privilege on, as in MariaDB.
+func TestTablesOfUsers(t *testing.T) {
+	in := openWith(t, testConfig, Options{Accounts: account.New(clock.System{}, false)})
+	defer in.close()
+	root := in.client("")
+	for _, q := range []string{
+		"CREATE DATABASE d", "CREATE DATABASE e", "CREATE TABLE d.t (id INT PRIMARY KEY)", "CREATE TABLE d.u (id INT PRIMARY KEY)",
+		"CREATE TABLE e.x (id INT PRIMARY KEY)", "CREATE VIEW d.v AS SELECT id FROM d.t", "CREATE VIEW d.w AS SELECT id FROM d.t",
+		"CREATE EVENT d.ev ON SCHEDULE EVERY 1 YEAR DO SELECT 1",
+		"CREATE USER one@localhost, viewer@localhost, whole@localhost, runner@localhost, admin@localhost",
+		"GRANT SELECT ON d.t TO one@localhost", "GRANT SELECT ON d.v TO viewer@localhost", "GRANT INSERT, EVENT ON d.* TO whole@localhost",
+		"GRANT EXECUTE ON d.* TO runner@localhost", "GRANT PROCESS ON *.* TO admin@localhost",
+	} {
+		root.exec(q)
+	}
+	const tables, keys = "SELECT table_name FROM information_schema.tables WHERE table_schema IN ('d', 'e') ORDER BY table_name",
+		"SELECT table_name FROM information_schema.statistics WHERE table_schema IN ('d', 'e') ORDER BY table_name"
+	const events = "SELECT event_name FROM information_schema.events"
+	const columns = "SELECT table_name FROM information_schema.columns WHERE table_schema IN ('d', 'e') ORDER BY table_name"
+	for _, want := range []struct{ user, query, rows string }{
+		{"one", tables, "[[t]]"}, {"one", keys, "[[t]]"}, {"one", events, "[]"}, {"one", columns, "[[t]]"},
+		{"viewer", tables, "[[v]]"}, {"viewer", keys, "[]"},
+		{"whole", tables, "[[t] [u] [v] [w]]"}, {"whole", keys, "[[t] [u]]"}, {"whole", events, "[[ev]]"},
+		{"runner", tables, "[]"}, {"runner", columns, "[]"},
+		{"admin", tables, "[]"}, {"admin", keys, "[]"}, {"admin", columns, "[]"},
+		{"one", "SHOW TABLES FROM d", "[[t]]"}, {"viewer", "SHOW TABLES FROM d", "[[v]]"},
+		{"one", "SELECT COUNT(*) > 10 FROM information_schema.tables WHERE table_schema = 'information_schema'", "[[true]]"},
+	} {
+		if got := fmt.Sprint(in.as(want.user, "").exec(want.query)); got != want.rows {
+			t.Errorf("%s: %s: %s, want %s", want.user, want.query, got, want.rows)
+		}
+	}
+	if got := len(root.exec(tables)); got != 5 {
+		t.Errorf("root sees %d tables, want 5", got)
+	}
+}
