@@ -29,6 +29,9 @@ const (
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
+	if ContainsFold(query, "any") || ContainsFold(query, "some") || ContainsFold(query, "all") && containsTwice(query, "select") {
+		compareAll(stmt)
+	}
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
 		nameOrdinals(stmt)
 	}

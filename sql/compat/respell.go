@@ -14,7 +14,8 @@ import (
 //   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] becomes LOCK IN SHARE MODE, in the same places;
 //   - a column of type YEAR(4), as older versions and MariaDB dump it, becomes a YEAR;
 //   - the only statement of a trigger, if it is SIGNAL or a compound one, is put into a block;
-//   - = ANY and = SOME of a subquery become IN, and <> ALL becomes NOT IN;
+//   - = ANY and = SOME of a subquery become IN, and <> ALL becomes NOT IN; in other comparisons ANY, SOME and ALL
+//     become functions, until they are parsed (compareAll);
 //   - START TRANSACTION with several characteristics keeps only READ WRITE or READ ONLY;
 //   - LOCK TABLE and UNLOCK TABLE become LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR becomes
 //     ALTER USER;
@@ -111,6 +112,17 @@ func (s *Tokens) skipParentheses() bool {
 		}
 	}
 	return true
+}
+
+// ahead returns where the given number of open parentheses are closed, without moving.
+func (s *Tokens) ahead(depth int) int {
+	t := *s.t
+	c := *s
+	c.t = &t
+	for range depth {
+		c.skipParentheses()
+	}
+	return c.end
 }
 
 // IsOver reports whether the statement has ended.
@@ -256,11 +268,13 @@ func isWord(s *Tokens) bool {
 }
 
 // quantifiers replaces comparisons with ANY, SOME or ALL of a subquery by IN or NOT IN, where
-// these are the same.
+// these are the same, and else by comparisons with functions.
 func quantifiers(s *Tokens) (edits []Edit) {
 	for q := range quantified(s) {
 		if text := q.asIn(); text != "" {
 			edits = append(edits, Edit{q.start, q.end, text})
+		} else if q.isOurs() {
+			edits = append(edits, quantifierCalls(q, s.query)...)
 		}
 	}
 	return edits

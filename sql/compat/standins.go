@@ -31,6 +31,10 @@ func StandIn(name string) (gms.Function, bool) {
 		return nestedArgument, true
 	case name == toTextName:
 		return toText, true
+	case name == quantifiedName:
+		return quantifiedFunction, true
+	case strings.HasPrefix(name, "farmsql.") && (strings.HasSuffix(name, ".any") || strings.HasSuffix(name, ".some") || strings.HasSuffix(name, ".all")):
+		return noQuantified, true
 	case name == refusedName:
 		return refused, true
 	}
