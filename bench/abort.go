@@ -112,13 +112,13 @@ func (th *Thread) Retry(ctx context.Context, attempt func() error) error {
 // Aborts returns how often Retry has repeated transactions, by reason.
 func (th *Thread) Aborts() map[string]uint64 { return maps.Clone(th.aborts) }
 
-// pause waits for a random time, longer after more conflicts.
-func pause(ctx context.Context, conflicts int) error {
-	most := 50 * time.Microsecond << min(conflicts, 8)
+// pause waits for a random time below a bound: 50 µs, doubled for each of up to 8 earlier conflicts.
+func pause(ctx context.Context, earlier int) error {
+	bound := (50 * time.Microsecond) << min(earlier, 8)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(rand.N(most)):
+	case <-time.After(rand.N(bound)):
 		return nil
 	}
 }

@@ -41,9 +41,9 @@ const (
 //
 // It sleeps in the kernel until shortly before, and spins on the clock for the rest. While it
 // spins, it yields to the process's other goroutines, such as the machines, which could
-// otherwise not run beside spinning threads. The goroutine is then not locked to its thread: if
-// it were, each yield would switch threads, which takes longer than the precision that is
-// needed.
+// otherwise not run beside spinning threads. Meanwhile the goroutine is not locked to a thread, as it is
+// in the sleep: if it were, each yield would switch threads, which takes longer than the precision that
+// is needed.
 func (r *run) awaitArrival(at time.Duration) bool {
 	for !r.stop.Load() {
 		left := at - r.now()
@@ -85,9 +85,9 @@ type arrivalRecord struct {
 func newArrivalRecord() *arrivalRecord { return &arrivalRecord{Late: histogram{newHistogram()}} }
 
 // addLate records how long after its arrival a transaction began.
-func (r *arrivalRecord) addLate(by time.Duration) {
+func (r *arrivalRecord) addLate(late time.Duration) {
 	// Cannot fail: the value is within the bounds.
-	_ = r.Late.RecordValue(int64(min(max(by, 0), latencyMax)))
+	_ = r.Late.RecordValue(int64(min(max(late, 0), latencyMax)))
 }
 
 // addWaiting records a transaction that arrived at the given time and had not ended at end.
@@ -103,9 +103,9 @@ func (r *arrivalRecord) merge(other *arrivalRecord) {
 	r.Oldest = max(r.Oldest, other.Oldest)
 }
 
-// addAllWaiting records all transactions that arrive from the given time on, until the end of the run.
-func (l *loop) addAllWaiting(at, end time.Duration) {
-	for ; at < end; at = l.arrivals.next() {
-		l.record.Arrivals.addWaiting(at, end)
+// addAllWaiting records as waiting the given arrival and all later ones before end, the end of the run.
+func (l *loop) addAllWaiting(arrived, end time.Duration) {
+	for ; arrived < end; arrived = l.arrivals.next() {
+		l.record.Arrivals.addWaiting(arrived, end)
 	}
 }

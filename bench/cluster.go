@@ -87,7 +87,7 @@ func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	c.mu.machines = make([]*process, cfg.Target.Machines)
 	hasHosts := cfg.Target.Transport == TransportHosts
 	for i := range c.mu.machines {
-		if err == nil {
+		if err == nil { // after an error the other machines stay nil
 			c.mu.machines[i], err = c.start(i)
 		}
 	}
@@ -233,7 +233,7 @@ func (c *Cluster) Restart(ctx context.Context, machine int) error {
 	if err := c.awaitOpened(ctx, only); err != nil {
 		return err
 	}
-	p.place = old.place // the places of the data are known already
+	p.place = old.place // the data were loaded near the machine's earlier place
 	_, err = c.ask(ctx, only, c.command(doJoin))
 	return err
 }
@@ -244,7 +244,8 @@ func (c *Cluster) Check(ctx context.Context) error {
 	return err
 }
 
-// check runs Check on the machines, and returns the space of a Spacious workload.
+// check runs the workload's Check at one of the running machines, and returns the space of a Spacious
+// workload.
 func (c *Cluster) check(ctx context.Context) (*Space, error) {
 	alive := c.alive()
 	if len(alive) == 0 {
@@ -391,7 +392,8 @@ func (r *Running) Wait(ctx context.Context) (*Result, error) {
 	}
 	all := merge(parts)
 	c := r.c.conditions(&r.options, r.start)
-	c.Others = otherProcessors(r.before, after, all.Own+after.own-r.before.own)
+	own := all.Own + (after.own - r.before.own) // processor time of the machines, and of this process
+	c.Others = otherProcessors(r.before, after, own)
 	return all.result(c, r.c.opened.Kinds)
 }
 
@@ -426,6 +428,7 @@ func (c *Cluster) Run(ctx context.Context, o Options) (*Result, error) {
 	return result, nil
 }
 
+// conditions returns the conditions of a run, without Others.
 func (c *Cluster) conditions(o *Options, began time.Time) Conditions {
 	n := conditions(&c.cfg.Target, o, c.opened.Name, c.opened.Scale, began)
 	n.Processes = c.Machines()

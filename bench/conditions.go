@@ -59,6 +59,7 @@ func Commit() string {
 
 const commitDigits = 12
 
+// commitOf returns the revision in info, and whether the source was modified.
 func commitOf(info *debug.BuildInfo) string {
 	revision, modified := "unknown", ""
 	if info == nil {

@@ -18,7 +18,7 @@ const (
 	Saved Durability = "tmpfs, saved at the end"
 	// OfServer is the durability that the server at a DSN is configured for.
 	OfServer Durability = "as the server is set up"
-	// Unknown is the durability of files on a file system of unknown kind.
+	// Unknown is the durability of files whose file system cannot be found out.
 	Unknown Durability = "unknown"
 )
 
@@ -39,7 +39,8 @@ func (c *TargetConfig) durability() Durability {
 	return data
 }
 
-// DurabilityOf returns the durability of memory in files of a folder, without saves.
+// DurabilityOf returns the durability of memory in files of a folder, without saves. A file system
+// that is not in memory counts as a disk.
 func DurabilityOf(folder string) Durability {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {

@@ -44,6 +44,7 @@ func setHost(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, hostPatience)
 	defer cancel()
 	host := hostAddress(cfg.Machine)
+	// MachineID is 0, because joining gives a machine its number.
 	c.Cluster, c.MachineID, c.Folder = farmsql.ClusterRaft, 0, hostFolder(cfg.Folder, cfg.Machine)
 	c.Advertise = fmt.Sprint(host, ":", hostsPort)
 	if err := Poll(ctx, "its address "+host, func() (bool, error) { return hasAddress(host), nil }); err != nil || cfg.Machine == 0 {
@@ -64,7 +65,7 @@ func setHost(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) error {
 
 // hasAddress reports whether this process's network namespace has an address: joinHosts gives it
 // the address last. An attempt to listen does not show that, because a new namespace without any
-// address lets a socket have any.
+// address lets a socket bind to any.
 func hasAddress(address string) bool {
 	all, err := net.InterfaceAddrs()
 	return err == nil && slices.ContainsFunc(all, func(a net.Addr) bool {

@@ -67,9 +67,9 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 // parentGonePatience is how long a machine without a parent tries to close.
 const parentGonePatience = time.Second
 
-// end waits until the machine is closed, as commanded, and its context has ended. Some operations
-// continue after that, such as a commit whose outcome depends on a majority that is gone. They end
-// when the database is closed.
+// end waits until serve has closed the machine, after the command to close has cancelled its context.
+// Some operations continue nevertheless, such as a commit whose outcome depends on a majority that is
+// gone: end waits endPatience for them, and then closes the database, which ends them.
 func (m *servedMachine) end(served <-chan error) error {
 	select {
 	case err := <-served:
@@ -90,8 +90,8 @@ type servedMachine struct {
 	cfg         MachineConfig
 	newWorkload func(*Target) (Workload, error)
 	speaker     *speaker
-	// listen passes commands to the channel commands; serve executes them one after the other. It
-	// sends to pass when the machine may leave a barrier.
+	// listen sends the Cluster's commands to the channel commands, and serve executes them one after
+	// the other; listen sends to pass when the machine may leave a barrier.
 	commands chan command
 	pass     chan struct{}
 
@@ -221,7 +221,7 @@ func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, er
 		return nil, errors.New("bench: a machine was told to start, and nothing is prepared")
 	}
 	defer m.run.Store(nil)
-	// The same moment on the monotonic clock.
+	// start came as JSON, without a reading of the monotonic clock: r.start is the same moment with one.
 	now := time.Now()
 	r.start = now.Add(start.Sub(now))
 	if err := errors.Join(r.measure(ctx), r.closeClients()); err != nil {
@@ -233,7 +233,7 @@ func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, er
 // freePort listens on any free port, reachable only from this host.
 const freePort = "127.0.0.1:0"
 
-// openMember opens a target's machine that is this process.
+// openMember opens this process's machine of a target.
 func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	if err := cfg.Target.validate(); err != nil {
 		return nil, err
@@ -244,6 +244,7 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 		return nil, err
 	}
 	c := t.config()
+	// Machines is for machines that share a process; this is one of a cluster.
 	c.Machines, c.MachineID, c.Folder, c.Logger = 0, cfg.Machine, cfg.Folder, cfg.Log
 	if err := setTransport(ctx, cfg, &c); err != nil {
 		return nil, err
@@ -280,10 +281,10 @@ func setTransport(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) (e
 }
 
 // advertised returns the address of a machine of the Cluster with a folder: a loopback address of its
-// own, which no machine of another Cluster has.
+// own. A hash of the folder makes it unlikely that a machine of another Cluster has it.
 func advertised(folder string, machine int) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(folder)) // never fails
 	n := h.Sum32()
-	return fmt.Sprintf("127.%d.%d.%d:%d", 1+n>>8&0x7f, n&0xff, 1+machine, 20000+n>>16&0x3fff)
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+((n>>8)&0x7f), n&0xff, 1+machine, 20000+((n>>16)&0x3fff))
 }

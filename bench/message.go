@@ -92,7 +92,7 @@ func (f *failedReport) Error() string { return f.Text }
 
 // Is lets errors.Is match errors of other processes.
 func (f *failedReport) Is(target error) bool {
-	return f.IsInconsistent && target == ErrInconsistent || f.IsRefused && target == ErrTarget
+	return (f.IsInconsistent && target == ErrInconsistent) || (f.IsRefused && target == ErrTarget)
 }
 
 // A speaker writes JSON, one object at a time.

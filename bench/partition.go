@@ -10,8 +10,8 @@ import (
 )
 
 // Hash creates a hash table whose shards are spread over all machines, or finds the table of that
-// name. It returns the handles of the machines in this process, by machine. All processes call
-// Hash, HashAt and TreeAt in the same order.
+// name. Machine 0 creates it. Hash returns the handles of the machines in this process, by machine. All
+// processes call Hash, HashAt and TreeAt in the same order.
 func (t *Target) Hash(ctx context.Context, name string, cfg hash.Config, places []region.Addr) ([]*hash.Table, error) {
 	cfg.Places = places
 	return handles(ctx, t, 0, name, func(m machine) (*hash.Table, error) { return m.db.HashAt(ctx, m.i, name, cfg) })
@@ -33,13 +33,13 @@ func (t *Target) TreeAt(ctx context.Context, at int, name string, cfg btree.Conf
 	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.TreeAt(ctx, m.i, name, cfg) })
 }
 
-// handles opens an index at the machines of this process. It waits until the machine that creates
-// the index has done so.
-func handles[H any](ctx context.Context, t *Target, at int, name string, open func(machine) (H, error)) ([]H, error) {
+// handles opens an index at the machines of this process. The machine creator opens it first, which
+// creates it; the others wait for that at a barrier.
+func handles[H any](ctx context.Context, t *Target, creator int, name string, open func(machine) (H, error)) ([]H, error) {
 	all := make([]H, t.Machines())
 	var err error
-	if t.Has(at) {
-		_, err = open(t.machines[at])
+	if t.Has(creator) {
+		_, err = open(t.machines[creator])
 	}
 	if err == nil {
 		err = t.Barrier(ctx)

@@ -27,7 +27,7 @@ type peers struct {
 
 // Leads reports whether this process does the work that is to be done once for all processes.
 // A machine that joins later (Workload.Attach) does not lead.
-func (t *Target) Leads() bool { return t.peers == nil || t.peers.machine == 0 && !t.peers.isLate }
+func (t *Target) Leads() bool { return t.peers == nil || (t.peers.machine == 0 && !t.peers.isLate) }
 
 // IsMine divides pieces of work, numbered from 0, among the processes in turn.
 func (t *Target) IsMine(piece int) bool {
@@ -63,7 +63,7 @@ const (
 	counterBytes = 8
 )
 
-// openCounter continues the counter of an earlier process of the machine.
+// openCounter continues the counter of an earlier process of the machine; without one it begins at 0.
 func (t *Target) openCounter() (err error) {
 	t.count.file, err = os.OpenFile(filepath.Join(t.peers.folder, fmt.Sprint(counterFiles, t.peers.machine)), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *Target) Counted() (n, uncertain int64, err error) {
 		if err != nil {
 			return 0, 0, fmt.Errorf("bench: %w", err)
 		}
-		if len(b) == counterBytes {
+		if len(b) == counterBytes { // an empty file is of a process that has counted nothing
 			n += int64(binary.LittleEndian.Uint64(b))
 		}
 	}

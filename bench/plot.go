@@ -36,6 +36,7 @@ func SavePlots(base string, plots ...*plot.Plot) error {
 		}
 		for i, p := range plots {
 			above, below := vg.Length(i)*plotHeight, vg.Length(len(plots)-1-i)*plotHeight
+			// Crop moves the left, right, bottom and top edge; negative numbers move left or down.
 			p.Draw(draw.Crop(draw.New(c), plotMargin, -2*plotMargin, below+plotMargin, -above-plotMargin))
 		}
 		var b bytes.Buffer
@@ -76,9 +77,9 @@ type round struct{}
 func (round) Ticks(low, high float64) (ticks []plot.Tick) {
 	step := roundStep((high - low) / ticksWanted)
 	for n := math.Ceil(low/step) + 0; n*step <= high; n++ { // + 0 turns -0 into 0
-		digits := max(0, -int(math.Floor(math.Log10(step))))
-		label := strconv.FormatFloat(n*step, 'f', digits, 64)
-		if digits == 0 {
+		decimals := max(0, -int(math.Floor(math.Log10(step)))) // as many as step has
+		label := strconv.FormatFloat(n*step, 'f', decimals, 64)
+		if decimals == 0 {
 			label = count(n * step)
 		}
 		ticks = append(ticks, plot.Tick{Value: n * step, Label: label})
@@ -141,20 +142,20 @@ func intervalOf(ms int) int {
 			return n
 		}
 	}
-	return 1000 * ((ms-1)/(1000*intervalsMax) + 1)
+	return 1000 * ((ms-1)/(1000*intervalsMax) + 1) // whole seconds, rounded up
 }
 
 // PlotTime plots throughput over time to base.svg and base.png.
 func (res *Result) PlotTime(base string) error {
-	n := intervalOf(len(res.PerMillisecond))
-	p := NewPlot(res.Conditions.title(), "seconds", fmt.Sprintf("transactions per second, in intervals of %d ms", n))
+	interval := intervalOf(len(res.PerMillisecond)) // ms
+	p := NewPlot(res.Conditions.title(), "seconds", fmt.Sprintf("transactions per second, in intervals of %d ms", interval))
 	var points plotter.XYs
-	for at := 0; at+n <= len(res.PerMillisecond); at += n {
+	for at := 0; at+interval <= len(res.PerMillisecond); at += interval {
 		sum := 0.0
-		for _, k := range res.PerMillisecond[at : at+n] {
-			sum += float64(k)
+		for _, n := range res.PerMillisecond[at : at+interval] {
+			sum += float64(n)
 		}
-		points = append(points, plotter.XY{X: float64(at) / 1000, Y: sum * 1000 / float64(n)})
+		points = append(points, plotter.XY{X: float64(at) / 1000, Y: sum * 1000 / float64(interval)})
 	}
 	if len(points) == 0 {
 		return errors.New("bench: plot: nothing was measured")
@@ -183,7 +184,7 @@ func PlotCurve(results []*Result, base string) error {
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers{}
 	p.Legend.Top, p.Legend.Left = true, true
 	low, high := math.Inf(1), 0.0
-	for i, of := range []struct {
+	for i, quantile := range []struct {
 		name string
 		us   func(k *KindResult) float64
 	}{
@@ -193,7 +194,7 @@ func PlotCurve(results []*Result, base string) error {
 	} {
 		var points plotter.XYs
 		for _, r := range results {
-			us := max(of.us(&r.Total), 0.001) // a logarithm needs a positive number
+			us := max(quantile.us(&r.Total), 0.001) // a logarithm needs a positive number
 			points = append(points, plotter.XY{X: r.Total.PerSecond, Y: us})
 			low, high = min(low, us), max(high, us)
 		}
@@ -203,7 +204,7 @@ func PlotCurve(results []*Result, base string) error {
 		}
 		line.Color, dots.Color, dots.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
 		p.Add(line, dots)
-		p.Legend.Add(of.name, line, dots)
+		p.Legend.Add(quantile.name, line, dots)
 	}
 	p.X.Min = 0
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high*1.01)))

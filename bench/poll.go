@@ -9,12 +9,12 @@ import (
 // pollInterval is the time between two looks at something that is waited for.
 const pollInterval = 50 * time.Millisecond
 
-// Poll calls the function is until it returns true or an error, or until ctx ends. If ctx ends,
-// the error contains what, the thing that was waited for.
-func Poll(ctx context.Context, what string, is func() (bool, error)) error {
+// Poll calls condition until it returns true or an error, or until ctx ends. If ctx ends, the error
+// contains what, the thing that was waited for.
+func Poll(ctx context.Context, what string, condition func() (bool, error)) error {
 	for {
-		ok, err := is()
-		if ok || err != nil {
+		holds, err := condition()
+		if holds || err != nil {
 			return err
 		}
 		select {

@@ -107,7 +107,8 @@ func (c *Cluster) follow(p *process, log io.Reader) {
 	}
 }
 
-// answer waits for the answer to a command; a killed machine gives none.
+// answer waits for the answer to a command. If the machine was killed before it answered, answer
+// returns an empty report and no error.
 func (c *Cluster) answer(ctx context.Context, p *process) (r report, err error) {
 	select {
 	case r = <-p.answers:
@@ -126,7 +127,7 @@ func (c *Cluster) answer(ctx context.Context, p *process) (r report, err error) 
 	return r, nil
 }
 
-// endOf returns an error if a process has ended by itself.
+// endOf returns an error for a process that has ended; nil if the Cluster killed it.
 func (c *Cluster) endOf(p *process) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,16 +21,17 @@ const (
 // ProfilesOf returns the profiles of a kind, one of the suffixes above, that were written beside
 // the given profiles of processor time.
 func ProfilesOf(files []string, kind string) []string {
-	of := make([]string, len(files))
+	profiles := make([]string, len(files))
 	for i, file := range files {
-		of[i] = file + kind
+		profiles[i] = file + kind
 	}
-	return of
+	return profiles
 }
 
-// While profiles are taken, the runtime records every tenth wait for a lock. It records all waits
-// of 10 µs and more. Of shorter waits it records a share in proportion to their length. These are
-// few enough not to change the processor time. Profiles are scaled up to all waits.
+// While profiles are taken, the runtime records every tenth wait for a lock (ProfileMutex). For
+// ProfileBlock it records all waits of 10 µs and more, and of shorter waits a share in proportion to
+// their length. These are few enough not to change the processor time. Both profiles are scaled up to
+// all waits.
 const (
 	mutexFraction = 10
 	blockRate     = 10 * time.Microsecond

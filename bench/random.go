@@ -11,7 +11,7 @@ import (
 type Zipf struct {
 	rnd                      *rand.Rand
 	n                        float64
-	theta, alpha, zetan, eta float64
+	theta, alpha, zetan, eta float64 // as in the paper
 }
 
 // NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time proportional to n; copies
@@ -21,16 +21,16 @@ func NewZipf(n int, theta float64) *Zipf {
 	for i := 1; i <= n; i++ {
 		z.zetan += math.Pow(float64(i), -theta)
 	}
-	zeta2 := 1 + math.Pow(2, -theta)
+	zeta2 := 1 + math.Pow(2, -theta) // the paper's zeta(2), as zetan is zeta(n)
 	z.eta = (1 - math.Pow(2/z.n, 1-theta)) / (1 - zeta2/z.zetan)
 	return z
 }
 
 // For returns a copy that draws with rnd.
 func (z *Zipf) For(rnd *rand.Rand) *Zipf {
-	for1 := *z
-	for1.rnd = rnd
-	return &for1
+	copied := *z
+	copied.rnd = rnd
+	return &copied
 }
 
 // Next draws a number.

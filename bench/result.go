@@ -78,8 +78,8 @@ func (r *record) arrivals() *Arrivals {
 	if a == nil {
 		return nil
 	}
-	at := func(percentile float64) float64 { return microseconds(a.Late.ValueAtPercentile(percentile)) }
-	return &Arrivals{at(50), at(99), microseconds(a.Late.Max()), a.Waiting, microseconds(int64(a.Oldest))}
+	late := func(percentile float64) float64 { return microseconds(a.Late.ValueAtPercentile(percentile)) }
+	return &Arrivals{late(50), late(99), microseconds(a.Late.Max()), a.Waiting, microseconds(int64(a.Oldest))}
 }
 
 // Reads are the machines' reads and messages per transaction, on average.
@@ -150,7 +150,8 @@ func (r *run) part() *part {
 	return p
 }
 
-// measured returns the length of the run after its warm-up.
+// measured returns the length of the run after its warm-up: Options.Duration or, in a run of
+// Options.Transactions, the time until the last of them ended; less if finish ended the run before.
 func (r *run) measured() time.Duration {
 	measured := r.options.Duration
 	if r.options.Transactions > 0 {
@@ -158,13 +159,13 @@ func (r *run) measured() time.Duration {
 			measured = max(measured, l.ended)
 		}
 	}
-	if at := time.Duration(r.finished.Load()); at != 0 {
-		measured = max(0, min(measured, at-r.options.WarmUp))
+	if finished := time.Duration(r.finished.Load()); finished != 0 {
+		measured = max(0, min(measured, finished-r.options.WarmUp))
 	}
 	return measured
 }
 
-// merge combines the measurements of one run from one or more processes.
+// merge combines the measurements of one run from one or more processes, in the first part.
 func merge(parts []*part) *part {
 	all := parts[0]
 	for _, p := range parts[1:] {
@@ -185,7 +186,8 @@ func merge(parts []*part) *part {
 	return all
 }
 
-// result makes the result from the measurements of the kinds of transactions.
+// result makes the result from the measurements, with the names of the kinds of transactions. It
+// returns an error if no transaction ended in the measured time.
 func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 	res := &Result{Conditions: c, Seconds: p.Measured.Seconds(), Aborts: p.Aborts, ResidentBytes: p.ResidentBytes, PerMillisecond: p.Record.Series}
 	total, misses := newHistogram(), uint64(0)
@@ -205,7 +207,7 @@ func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 	if r := p.Reads; r != nil {
 		res.Reads = &Reads{float64(r.Local) / n, float64(r.Remote) / n, float64(r.Messages) / n, float64(r.Records) / n}
 	}
-	return Median([]*Result{res}), nil
+	return Median([]*Result{res}), nil // with the Spread of a single run
 }
 
 // result makes the result of a run in this process.
@@ -214,11 +216,11 @@ func (r *run) result() (*Result, error) {
 		return nil, err
 	}
 	c := conditions(&r.target.cfg, &r.options, r.workload.Name(), r.workload.Scale(), r.start)
-	p, server := r.part(), r.after.server-r.before.server
-	c.Server, c.Others = r.target.server, otherProcessors(r.before, r.after, p.Own+server)
+	p, serverTime := r.part(), r.after.server-r.before.server
+	c.Server, c.Others = r.target.server, otherProcessors(r.before, r.after, p.Own+serverTime)
 	res, err := p.result(c, r.workload.Kinds())
 	if err == nil {
-		res.ServerProcessor = float64(server) / float64(time.Microsecond) / float64(res.Total.Count)
+		res.ServerProcessor = float64(serverTime) / float64(time.Microsecond) / float64(res.Total.Count)
 		res.Space = spaceOf(r.workload)
 	}
 	return res, err
@@ -231,10 +233,10 @@ func (res *Result) kind(name string, h *hdrhistogram.Histogram, misses uint64) K
 	if n == 0 {
 		return k
 	}
-	at := func(percentile float64) float64 { return microseconds(h.ValueAtPercentile(percentile)) }
+	latencyAt := func(percentile float64) float64 { return microseconds(h.ValueAtPercentile(percentile)) }
 	k.MissedPart, k.Mean, k.Max = float64(misses)/float64(n), h.Mean()/1e3, microseconds(h.Max())
-	k.P50, k.P99, k.P999 = at(50), at(99), at(99.9)
-	for _, b := range h.CumulativeDistributionWithTicks(2) {
+	k.P50, k.P99, k.P999 = latencyAt(50), latencyAt(99), latencyAt(99.9)
+	for _, b := range h.CumulativeDistributionWithTicks(2) { // two points whenever the rest up to 100 % halves
 		k.Percentiles = append(k.Percentiles, [2]float64{b.Quantile, microseconds(b.ValueAt)})
 	}
 	return k
@@ -245,13 +247,13 @@ func microseconds(ns int64) float64 { return float64(ns) / float64(time.Microsec
 // perSecond adds up milliseconds to whole seconds. It drops an incomplete last second, which
 // would look like a slow one, unless there is no other.
 func perSecond(ms []uint32) (s []uint32) {
-	const n = 1000
-	for len(ms) >= n || len(ms) > 0 && len(s) == 0 {
+	const second = 1000 // milliseconds
+	for len(ms) >= second || (len(ms) > 0 && len(s) == 0) {
 		sum := uint32(0)
-		for _, k := range ms[:min(n, len(ms))] {
-			sum += k
+		for _, n := range ms[:min(second, len(ms))] {
+			sum += n
 		}
-		s, ms = append(s, sum), ms[min(n, len(ms)):]
+		s, ms = append(s, sum), ms[min(second, len(ms)):]
 	}
 	return s
 }
@@ -374,7 +376,8 @@ func (res *Result) size() string {
 	return s
 }
 
-// count prints a number with its thousands separated.
+// count prints a number with its thousands separated, rounded to a whole one; below 10, to one
+// decimal.
 func count(n float64) string {
 	if n < 0 {
 		return "-" + count(-n)

@@ -55,6 +55,7 @@ func Refuse() error {
 	return nil
 }
 
+// validate sets the default of Threads, and returns an error for options that cannot be run.
 func (o *Options) validate() error {
 	if !o.AnyBuild {
 		if err := Refuse(); err != nil {
@@ -69,7 +70,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("bench: %d threads", o.Threads)
 	case o.Transactions == 0 && o.Duration <= 0:
 		return fmt.Errorf("bench: a run of %v", o.Duration)
-	case o.Transactions < 0 || o.Transactions > 0 && (o.Duration != 0 || o.WarmUp != 0):
+	case o.Transactions < 0 || (o.Transactions > 0 && (o.Duration != 0 || o.WarmUp != 0)):
 		return errors.New("bench: Transactions must be positive, and take the place of WarmUp and Duration")
 	case o.WarmUp < 0 || o.Rate < 0:
 		return fmt.Errorf("bench: a warm-up of %v, a rate of %v", o.WarmUp, o.Rate)
@@ -230,8 +231,8 @@ func (r *run) measure(ctx context.Context) error {
 	return errors.Join(r.failure(ctx), watchErr)
 }
 
-// failure returns the error of the first client that failed by itself, and not because the
-// others were stopped.
+// failure returns the error of the first client that failed by itself; otherwise the reason why ctx,
+// which stops the clients, has ended, if it has.
 func (r *run) failure(ctx context.Context) error {
 	for _, l := range r.loops {
 		if l.err != nil && !errors.Is(l.err, context.Canceled) {
@@ -241,7 +242,8 @@ func (r *run) failure(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// watch takes the counters when the warm-up ends, and shows the progress of the run.
+// watch takes the counters when the warm-up ends, takes the profiles of the measured time, and shows
+// the progress of the run until ctx ends. Without a warm-up, measure has taken the counters.
 func (r *run) watch(ctx context.Context) error {
 	o := &r.options
 	total, unit := int(o.WarmUp+o.Duration), unitTime
@@ -301,16 +303,16 @@ func (l *loop) work(ctx context.Context) error {
 			begin = l.arrivals.next()
 		}
 		isOver := n == o.Transactions
-		if o.Transactions == 0 {
+		if o.Transactions == 0 { // the run has a length in time
 			isOver = max(now, begin) >= end // now, because in the open loop the thread may be late
 		}
-		if isOver || l.run.stop.Load() || l.arrivals != nil && !l.arrive(begin, now) {
+		if isOver || l.run.stop.Load() || (l.arrivals != nil && !l.arrive(begin, now)) {
 			l.leave(begin)
 			return ctx.Err()
 		}
 		if !l.measuring && begin >= o.WarmUp {
 			l.measuring = true
-			clear(l.thread.aborts)
+			clear(l.thread.aborts) // those of the warm-up
 		}
 		l.thread.Began, l.thread.Together = begin, 1
 		kind, err := l.client.Do(ctx)
@@ -325,24 +327,24 @@ func (l *loop) work(ctx context.Context) error {
 		switch {
 		case now >= o.WarmUp && (o.Transactions > 0 || now < end):
 			l.record.add(kind, now-l.thread.Began, now-o.WarmUp, missed, l.thread.Together)
-		case l.arrivals != nil && now >= end:
+		case l.arrivals != nil && now >= end: // it had not ended when the run did
 			l.record.Arrivals.addWaiting(begin, end)
 		}
 		l.ended = now
 	}
 }
 
-// arrive waits, from now on, for the next transaction of the open loop, which arrives at the
-// given time. It returns false if the run ends before.
-func (l *loop) arrive(at, now time.Duration) bool {
-	if now >= at {
+// arrive waits until arrival, when the next transaction of the open loop arrives. It returns false if
+// the run ends before.
+func (l *loop) arrive(arrival, now time.Duration) bool {
+	if now >= arrival {
 		return true // the transaction has waited for the thread
 	}
-	if !l.run.awaitArrival(at) {
+	if !l.run.awaitArrival(arrival) {
 		return false
 	}
-	if at >= l.run.options.WarmUp {
-		l.record.Arrivals.addLate(l.run.now() - at)
+	if arrival >= l.run.options.WarmUp {
+		l.record.Arrivals.addLate(l.run.now() - arrival)
 	}
 	return true
 }
@@ -355,8 +357,8 @@ func (l *loop) leave(next time.Duration) {
 		return
 	}
 	end := o.WarmUp + o.Duration
-	if at := time.Duration(l.run.finished.Load()); at != 0 {
-		end = min(end, at)
+	if finished := time.Duration(l.run.finished.Load()); finished != 0 {
+		end = min(end, finished)
 	}
 	l.addAllWaiting(next, end)
 }

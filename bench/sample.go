@@ -99,7 +99,7 @@ const (
 )
 
 // busyTime adds up the busy times in the first line of /proc/stat. Guest times are part of the user
-// times, and do not count again.
+// times, and do not count again. A line that cannot be read is 0.
 func busyTime(stat []byte) (busy time.Duration) {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	for i, f := range bytes.Fields(line) {

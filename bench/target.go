@@ -96,6 +96,7 @@ type machine struct {
 // ErrTarget is wrapped by all errors about a TargetConfig.
 var ErrTarget = errors.New("bench: no such target")
 
+// validate sets the defaults, and returns an ErrTarget if there is no such target.
 func (c *TargetConfig) validate() error {
 	setDefault(&c.API, Native)
 	setDefault(&c.Transport, TransportLocal)
@@ -116,7 +117,7 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: saves (--saves) need a data folder (--data)", ErrTarget)
 	case c.Transport != TransportLocal && !c.HasProcesses():
 		return fmt.Errorf("%w: transport %q", ErrTarget, c.Transport)
-	case c.Domains < 0 || c.Domains > c.Machines || c.Domains > 0 && c.Replicas > c.Domains:
+	case c.Domains < 0 || c.Domains > c.Machines || (c.Domains > 0 && c.Replicas > c.Domains):
 		return fmt.Errorf("%w: %d failure domains of %d machines, %d replicas", ErrTarget, c.Domains, c.Machines, c.Replicas)
 	case c.Transport == TransportHosts && c.Machines > hostsMax:
 		return fmt.Errorf("%w: %d machines in network namespaces, at most %d", ErrTarget, c.Machines, hostsMax)
@@ -164,7 +165,7 @@ func (t *Target) connect(ctx context.Context, dsn string) (err error) {
 	if t.dialect, err = dialectOf(dsn); err != nil {
 		return err
 	}
-	if _, err := processorTime(t.cfg.ServerProcesses); err != nil {
+	if _, err := processorTime(t.cfg.ServerProcesses); err != nil { // one of the processes does not exist
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	if t.sql, err = t.dialect.open(dsn); err != nil {
@@ -315,7 +316,7 @@ func (t *Target) Places(ctx context.Context) ([]region.Addr, error) {
 	return places, nil
 }
 
-// place allocates an object on a machine.
+// place allocates an object on machine i, and returns its address.
 func (t *Target) place(ctx context.Context, i int) (place region.Addr, err error) {
 	err = t.Machine(i).Run(ctx, func(tx *txn.Tx) error {
 		p, _, err := tx.Alloc(8, 0)

@@ -14,13 +14,13 @@ import (
 const (
 	statParent     = 1
 	statTimesFirst = 11 // first of the fields for the time in user and in system mode, of the process and of children that it has waited for
-	statTimes      = 4
+	statTimes      = 4  // number of those fields
 )
 
 // A processStat is a process's entry in /proc.
 type processStat struct {
 	parent int
-	taken  time.Duration
+	taken  time.Duration // processor time of the process, and of the children that it has waited for
 }
 
 // processorTime returns the processor time of processes and all their descendants. It includes
