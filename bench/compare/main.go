@@ -133,8 +133,8 @@ type remark struct {
 	Text string `json:"text"`
 }
 
-// A row is one system at one work. Processor is the processor time of an operation in the median
-// run, in microseconds; 0 if unknown.
+// A row is one system at one work. Processor is the median over the runs of the processor time of an
+// operation, in microseconds; 0 if unknown.
 type row struct {
 	Work      string    `json:"work"`
 	System    string    `json:"system"`
@@ -143,7 +143,7 @@ type row struct {
 	Ratio     float64   `json:"ratio"`
 	Processor float64   `json:"cpuMicroseconds,omitempty"`
 
-	processor []float64
+	processor []float64 // of each run in which it is known
 }
 
 func read(in io.Reader) (*comparison, error) {
@@ -210,9 +210,10 @@ func numbers(fields []string) (v []float64, err error) {
 	return v, nil
 }
 
-// row returns the row of a system at a work, beside the other rows of that work.
+// row returns the row of a system at a work. It inserts a new row after the last row of that work, or
+// at the end.
 func (c *comparison) row(work, system string) *row {
-	last := -1
+	last := -1 // index of the last row of the work
 	for i, r := range c.Rows {
 		if r.Work == work && r.System == system {
 			return r
@@ -223,13 +224,14 @@ func (c *comparison) row(work, system string) *row {
 	}
 	r := &row{Work: work, System: system}
 	if last < 0 {
-		last = len(c.Rows) - 1
+		last = len(c.Rows) - 1 // a new work comes at the end
 	}
 	c.Rows = slices.Insert(c.Rows, last+1, r)
 	return r
 }
 
-// compute computes the medians, and the ratios to the first system at each work.
+// compute computes the medians, and the ratios to the first system at each work, whose rows are side
+// by side.
 func (c *comparison) compute() {
 	var first *row
 	for _, r := range c.Rows {
