@@ -25,7 +25,9 @@ const Rest = "the rest"
 // Costs returns the samples by cost, the largest first.
 func (p *Profile) Costs() []Part { return p.parts(costOf) }
 
-// costOf returns the name of the cost that a sample with this stack belongs to.
+// costOf returns the name of the cost that a sample with this stack, the innermost function first,
+// belongs to: that of the outermost function in a list all, otherwise that of the innermost in a
+// list own.
 func costOf(stack []string) string {
 	for _, function := range slices.Backward(stack) {
 		if c := lookUp(function, wholes); c != nil {

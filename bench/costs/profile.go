@@ -39,7 +39,7 @@ type Part struct {
 	Weight int64
 }
 
-// Read reads profiles, one file per process, and weighs their samples.
+// Read reads profiles, one file per process, and weighs their samples by one of the weights above.
 func Read(weight string, files ...string) (*Profile, error) {
 	p := &Profile{}
 	for _, file := range files {
@@ -71,13 +71,13 @@ func (p *Profile) add(weight, file string, sign int64) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrProfile, file, err)
 	}
-	at := slices.IndexFunc(read.SampleType, func(t *profile.ValueType) bool { return t.Type == weight })
-	if at < 0 {
+	column := slices.IndexFunc(read.SampleType, func(t *profile.ValueType) bool { return t.Type == weight })
+	if column < 0 {
 		return fmt.Errorf("%w: %s has no %s", ErrProfile, file, weight)
 	}
 	for _, s := range read.Sample {
-		p.samples = append(p.samples, sample{stackOf(s), sign * s.Value[at]})
-		p.Total += sign * s.Value[at]
+		p.samples = append(p.samples, sample{stackOf(s), sign * s.Value[column]})
+		p.Total += sign * s.Value[column]
 	}
 	return nil
 }
@@ -124,11 +124,12 @@ func withoutTypes(name string) string {
 	return name[:begin] + name[end+1:]
 }
 
-// parts sums the weights of samples by the names that of(sample) returns.
-func (p *Profile) parts(of func(stack []string) string) (parts []Part) {
+// parts sums the weights of samples by the name that nameOf gives their stack, the largest sum first.
+// It drops sums that Subtract has left at 0 or below.
+func (p *Profile) parts(nameOf func(stack []string) string) (parts []Part) {
 	index := make(map[string]int)
 	for _, s := range p.samples {
-		name := of(s.stack)
+		name := nameOf(s.stack)
 		i, ok := index[name]
 		if !ok {
 			i = len(parts)

@@ -13,9 +13,9 @@ import (
 
 var foreign = regexp.MustCompile(`^(runtime\.|time\.|github\.com/)`)
 
-// Write writes a profile to a file. stacks maps each stack to its weight: the names of its
-// functions, the innermost first, with spaces between them. Names that are not of the module
-// begin with "runtime." or "time.", or with a host.
+// Write writes a profile to a file. stacks maps each stack to its weight; weight is the type of the
+// weights, such as costs.ProcessorTime. A stack is the names of its functions, the innermost first, with
+// spaces between them. Names that are not of the module begin with "runtime.", "time." or "github.com/".
 func Write(t *testing.T, file, weight string, stacks map[string]int64) {
 	t.Helper()
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: weight, Unit: "nanoseconds"}}}
