@@ -199,7 +199,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	f := &failure{measurement: m, victims: victims, measured: running.Measured()}
 	failed := errors.Join(f.happen(ctx), f.killStopped())
 	running.Stop()
-	measured, err := running.Wait(ctx)
+	survivors, err := running.Wait(ctx)
 	if err := errors.Join(failed, err); err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	if err := m.await(ctx, "all regions to have all replicas again", m.isWhole); err != nil {
 		return nil, err
 	}
-	return f.result(measured, time.Now()), nil
+	return f.result(survivors, time.Now()), nil
 }
 
 // endless is a duration that no run reaches: each run is stopped earlier.
@@ -278,26 +278,28 @@ func (f *failure) killStopped() error {
 	return errors.Join(errs...)
 }
 
-// result combines the survivors' measurements and logs.
-func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
+// result combines the survivors' measurements and logs. whole is when all regions had all replicas
+// again.
+func (f *failure) result(survivors *bench.Result, whole time.Time) *Run {
 	since := func(t time.Time) float64 { return inMilliseconds(t.Sub(f.killed)) }
-	series := measured.PerMillisecond
+	series := survivors.PerMillisecond
 	killedMS := int(f.killed.Sub(f.measured).Milliseconds())
 	r := &Run{
 		Killed: f.victims, way: f.cfg.Way, Suspected: since(f.suspected), Probed: since(f.steps.probed), Stored: since(f.steps.stored),
-		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), Aborts: measured.Aborts, conditions: measured.Conditions,
+		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), Aborts: survivors.Aborts, conditions: survivors.Conditions,
 	}
 	r.Before = 1000 * mean(series[:min(killedMS, len(series))])
-	if back, ok := backAfter(series, killedMS, 1+int(f.suspected.Sub(f.measured).Milliseconds())); ok {
+	afterSuspicion := 1 + int(f.suspected.Sub(f.measured).Milliseconds()) // the first whole millisecond after it
+	if back, ok := backAfter(series, killedMS, afterSuspicion); ok {
 		ms := since(f.measured.Add(time.Duration(back) * time.Millisecond))
 		r.Throughput = &ms
 	}
 	r.timeline.PerMillisecond = series
-	r.conditions.Duration = r.timeline.seconds() // not the longest possible duration
+	r.conditions.Duration = r.timeline.seconds() // in place of endless
 	stopped := f.measured.Add(time.Duration(len(series)) * time.Millisecond)
 	for _, e := range f.log.since(f.killed, filled) {
 		if e.Time.After(stopped) || !e.Time.Before(f.returned) {
-			break // the replicas filled later are those of machines that are back
+			break // the run has stopped; replicas filled later are those of machines that are back
 		}
 		r.noteFill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
 		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
@@ -323,7 +325,7 @@ func (f *failure) comeBack(whole time.Time) Return {
 	return b
 }
 
-// noteFill notes that a replica was filled.
+// noteFill notes that a replica was filled, between two times in milliseconds since the failure.
 func (r *Run) noteFill(began, ended float64, bytes int64) {
 	r.FilledReplicas++
 	r.FilledBytes += bytes
@@ -357,7 +359,8 @@ func (m *measurement) victims() ([]int, error) {
 	return pick(c, groups), nil
 }
 
-// pick returns the group that is primary of the most regions, without the CM if possible.
+// pick returns the group that is primary of the most regions, without the CM if possible. Of equal
+// groups it returns the one with the lowest first machine.
 func pick(c *cluster.Configuration, groups map[int][]int) []int {
 	var best []int
 	rank := func(group []int) (n int) {
@@ -370,7 +373,7 @@ func pick(c *cluster.Configuration, groups map[int][]int) []int {
 		return n
 	}
 	for _, g := range groups {
-		if best == nil || rank(g) > rank(best) || rank(g) == rank(best) && g[0] < best[0] {
+		if best == nil || rank(g) > rank(best) || (rank(g) == rank(best) && g[0] < best[0]) {
 			best = g
 		}
 	}
@@ -393,7 +396,8 @@ func (m *measurement) isEven() (bool, error) {
 	return err == nil && m.isWholeIn(c) && c.Urgency() == cluster.NothingMoves, err
 }
 
-// isFilled reports whether all replicas for which there are machines are filled.
+// isFilled reports whether all replicas are filled for which there are machines, in failure domains of
+// their own.
 func (m *measurement) isFilled() (bool, error) {
 	c, err := m.configuration()
 	if err != nil {
@@ -416,7 +420,8 @@ func (m *measurement) configuration() (*cluster.Configuration, error) {
 	return c, err
 }
 
-// hasReplicas reports whether every region has all of its replicas, and none is being filled.
+// hasReplicas reports whether there are regions, every one has at least the given number of replicas,
+// and none is being filled.
 func hasReplicas(c *cluster.Configuration, replicas int) bool {
 	return len(c.Regions) > 0 && !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
 		return len(p.Filling) > 0 || 1+len(p.Backups) < replicas

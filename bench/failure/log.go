@@ -27,8 +27,8 @@ type event struct {
 	Members []int         `json:"machines"`
 	Took    time.Duration `json:"took"`
 	Steps   string        `json:"steps"`
-	Bytes   int64         `json:"bytes"`
-	Of      int64         `json:"of"`
+	Bytes   int64         `json:"bytes"` // read from other machines to fill a replica
+	Of      int64         `json:"of"`    // held by the filled replica
 	Length  time.Duration `json:"length"`
 	KeptBy  string        `json:"kept by"`
 }
@@ -99,9 +99,9 @@ func timesOf(e *event) (reconfiguration, error) {
 	return r, nil
 }
 
-// withoutAll returns the reconfiguration after which none of the victims is a member,
-// if there has been one. A configuration in which some of them are members may be
-// replaced before its regions are active; then no event is logged for it.
+// withoutAll returns the first reconfiguration that made all regions active after a configuration
+// without any of the victims was stored; ok is false until there has been one. If a configuration is
+// replaced before its regions are active, no such event is logged for it.
 func (l *Log) withoutAll(victims []int, since time.Time) (r reconfiguration, ok bool, err error) {
 	isVictim := func(m int) bool { return slices.Contains(victims, m) }
 	var first uint64
@@ -122,8 +122,8 @@ func (l *Log) withoutAll(victims []int, since time.Time) (r reconfiguration, ok 
 	return r, false, nil
 }
 
-// firstSuspicion returns when the first machine suspected one of the victims, or
-// otherwise when the leader began the reconfiguration.
+// firstSuspicion returns the earlier of two times: when the first machine suspected one of the victims,
+// and when the leader began the reconfiguration.
 func (l *Log) firstSuspicion(victims []int, since time.Time, r *reconfiguration) time.Time {
 	first := r.suspected
 	for _, e := range l.since(since, suspected) {

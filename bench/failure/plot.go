@@ -25,7 +25,7 @@ const intervalsMax = 400
 // time around the failure. The lower plot shows the whole run, with the replicas that have been filled.
 func (res *Result) Plot(base string) error {
 	series, r := res.Timeline.PerMillisecond, &res.Runs[res.Timeline.Run]
-	killed := 0.0
+	killed := 0.0 // in milliseconds of the series
 	if len(res.Timeline.Events) > 0 {
 		killed = 1000 * res.Timeline.Events[0].Seconds
 	}

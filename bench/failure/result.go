@@ -98,8 +98,8 @@ type Distribution struct {
 // distributions are the figures that are reported over all runs. A run without the event has
 // no value. A name that begins with a space is appended to the way in which machines failed.
 var distributions = []struct {
-	name string
-	of   func(r *Run) (ms float64, ok bool)
+	name  string
+	value func(r *Run) (ms float64, ok bool)
 }{
 	{" to suspected", func(r *Run) (float64, bool) { return r.Suspected, true }},
 	{"suspected to all regions active", func(r *Run) (float64, bool) { return r.AllActive - r.Suspected, true }},
@@ -122,8 +122,8 @@ func distributionOf(name string, values []float64) Distribution {
 		return d
 	}
 	slices.Sort(values)
-	at := func(q float64) float64 { return values[int(q*float64(len(values)-1)+0.5)] }
-	d.Minimum, d.Median, d.P90, d.Maximum = at(0), at(0.5), at(0.9), at(1)
+	quantile := func(q float64) float64 { return values[int(q*float64(len(values)-1)+0.5)] } // the nearest value
+	d.Minimum, d.Median, d.P90, d.Maximum = quantile(0), quantile(0.5), quantile(0.9), quantile(1)
 	return d
 }
 
@@ -132,7 +132,7 @@ func (res *Result) summarize() {
 	for _, d := range distributions {
 		var values []float64
 		for i := range res.Runs {
-			if ms, ok := d.of(&res.Runs[i]); ok {
+			if ms, ok := d.value(&res.Runs[i]); ok {
 				values = append(values, ms)
 			}
 		}
