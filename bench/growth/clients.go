@@ -54,7 +54,7 @@ type failed struct {
 
 // A wait is a time in which one client ended no transaction.
 type wait struct {
-	from, length time.Duration
+	began, length time.Duration
 }
 
 func newClients(n int, seed uint64) *clients {
@@ -146,8 +146,8 @@ func (c *clients) leave(e *endpoint) {
 	e.clients--
 }
 
-// stays reports whether a client stays at its endpoint for another transaction. It leaves if
-// another endpoint has at least two clients fewer.
+// stays reports whether a client stays at its endpoint for another transaction. It leaves if the
+// clients are stopped, or if an open endpoint has at least two clients fewer.
 func (c *clients) stays(e *endpoint) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,13 +158,15 @@ func (c *clients) stays(e *endpoint) bool {
 type client struct {
 	*clients
 	index  int
-	random *rand.Rand // draws the seeds of bench.Threads
-	last   time.Duration
+	random *rand.Rand    // draws the seeds of bench.Threads
+	last   time.Duration // when its latest transaction ended
 }
 
 // reconnectPause is the time after which a client that has met an error connects again.
 const reconnectPause = 20 * time.Millisecond
 
+// run runs transactions, now at one endpoint and now at another, until the clients are stopped or an
+// error ends the run.
 func (x *client) run(ctx context.Context) {
 	for {
 		e := x.enter()
@@ -211,8 +213,9 @@ func (x *client) workAt(ctx context.Context, e *endpoint) error {
 // noKind is the kind of a transaction that has not begun.
 const noKind = -1
 
-// meet handles an error of a client. If the error ends the run, meet returns it. Otherwise meet
-// notes the error and pauses before the client connects again.
+// meet handles an error of a client. Unless reasonOf knows a reason for which the client may connect
+// again, or if ctx has ended, the error ends the run, and meet returns it. Otherwise meet notes the
+// error and pauses.
 func (x *client) meet(ctx context.Context, e *endpoint, kind int, err error) error {
 	reason, ok := reasonOf(err)
 	if !ok || ctx.Err() != nil {
@@ -228,7 +231,8 @@ func (x *client) meet(ctx context.Context, e *endpoint, kind int, err error) err
 	return nil
 }
 
-// note records the end of a transaction.
+// note measures the client's wait since its latest transaction, and lets f record what the client has
+// done.
 func (x *client) note(f func(*work)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

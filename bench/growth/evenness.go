@@ -35,11 +35,12 @@ func newEvenness(when string, seconds float64, regions int, shares []Share) Even
 	return e
 }
 
-// spread returns the difference between the highest and the lowest, as a part of the mean; 0 if all are 0.
-func spread(shares []Share, of func(Share) float64) float64 {
-	low, high, sum := of(shares[0]), of(shares[0]), 0.0
+// spread returns the difference between the highest and the lowest figure, as a part of their mean; 0
+// if all are 0.
+func spread(shares []Share, figure func(Share) float64) float64 {
+	low, high, sum := figure(shares[0]), figure(shares[0]), 0.0
 	for _, s := range shares {
-		low, high, sum = min(low, of(s)), max(high, of(s)), sum+of(s)
+		low, high, sum = min(low, figure(s)), max(high, figure(s)), sum+figure(s)
 	}
 	if sum == 0 {
 		return 0
@@ -73,7 +74,8 @@ func primariesAt(s *farmsql.Status, machine int) (n int) {
 	return n
 }
 
-// isSettled reports whether the CM sees this number of machines, and nothing that moves or is to move.
+// isSettled reports whether the CM sees this number of machines, all replicas of all regions, and
+// nothing that moves or is to move.
 func isSettled(s *farmsql.Status, machines int) bool {
 	if len(s.Machines) != machines || len(s.Joining) > 0 || s.Recovery.IsGoing || s.BalanceInMS > 0 || s.MovesAwait != "" {
 		return false

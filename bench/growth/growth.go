@@ -50,7 +50,7 @@ func Measure(ctx context.Context, c Config, workload func(*bench.Target) (bench.
 	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.within(ctx, m.machines.end); err != nil {
+	if err := m.withPatience(ctx, m.machines.end); err != nil {
 		return nil, err
 	}
 	return m.result(), nil
@@ -88,8 +88,8 @@ func (m *measurement) close() error {
 	return errors.Join(append(errs, m.machines.remove())...)
 }
 
-// within calls f with a context that bounds how long it may wait.
-func (m *measurement) within(ctx context.Context, f func(context.Context) error) error {
+// withPatience calls f with a context that ends after Config.Patience.
+func (m *measurement) withPatience(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.Patience, fmt.Errorf("%w: %v", ErrPatience, m.cfg.Patience))
 	defer cancel()
 	return f(ctx)
@@ -98,7 +98,7 @@ func (m *measurement) within(ctx context.Context, f func(context.Context) error)
 // load starts the cluster, and loads the workload.
 func (m *measurement) load(ctx context.Context) error {
 	var addresses []string
-	err := m.within(ctx, func(ctx context.Context) (err error) {
+	err := m.withPatience(ctx, func(ctx context.Context) (err error) {
 		addresses, err = m.machines.begin(ctx)
 		return err
 	})
@@ -151,7 +151,8 @@ func (m *measurement) run(ctx context.Context) error {
 
 // stepsTotal is the number of steps.
 func (c *Config) stepsTotal() int {
-	n := c.Machines - c.first() + 1 + 2*(c.Machines-c.Back) + 1
+	joins, leaves, evenOuts := c.Machines-c.first(), 2*(c.Machines-c.Back), 2 // a machine leaves in two steps: drain, stop
+	n := joins + leaves + evenOuts
 	if c.Resize > 0 {
 		n++
 	}
@@ -196,7 +197,7 @@ type step struct {
 // take carries out a step, and then leaves the clients undisturbed for a time.
 func (m *measurement) take(ctx context.Context, s step) error {
 	began := m.clients.now()
-	if err := m.within(ctx, s.do); err != nil {
+	if err := m.withPatience(ctx, s.do); err != nil {
 		return err
 	}
 	m.steps = append(m.steps, stepTimes{s.name, began, m.clients.now()})

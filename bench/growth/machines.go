@@ -80,7 +80,8 @@ func (m *machines) begin(ctx context.Context) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// awaitNumber waits until a machine has its number, so that the next one gets the next number.
+// awaitNumber waits until a machine has its number, which is in the name of its folder, so that the next
+// machine gets the next number.
 func (m *machines) awaitNumber(ctx context.Context, p *process) error {
 	return bench.Poll(ctx, fmt.Sprintf("machine %d to join", p.machine), func() (bool, error) {
 		if p.hasEnded() {
@@ -191,7 +192,8 @@ func (m *machines) died() error {
 	return nil
 }
 
-// view returns the CM's view of the cluster.
+// view returns the CM's view of the cluster. The first machine says who the CM is; its own view stands
+// in if no machine that runs is the CM.
 func (m *machines) view() (*farmsql.Status, error) {
 	running := m.running()
 	s, err := running[0].status()
@@ -199,7 +201,7 @@ func (m *machines) view() (*farmsql.Status, error) {
 		return nil, err
 	}
 	for _, p := range running[1:] {
-		if of := memberOf(s, p.machine); of != nil && of.IsCM {
+		if member := memberOf(s, p.machine); member != nil && member.IsCM {
 			return p.status()
 		}
 	}

@@ -28,8 +28,8 @@ func (r *Result) Plot(base string) error {
 		points = append(points, plotter.XY{X: float64(i), Y: float64(n)})
 		highest = max(highest, float64(n))
 	}
-	points = append(points, plotter.XY{X: float64(len(r.PerSecond)), Y: points[len(points)-1].Y})
-	if err := addSteps(throughput, points, 2); err != nil {
+	points = append(points, plotter.XY{X: float64(len(r.PerSecond)), Y: points[len(points)-1].Y}) // the end of the last second
+	if err := addStairs(throughput, points, 2); err != nil {
 		return err
 	}
 	if err := r.name(throughput, highest); err != nil {
@@ -48,8 +48,8 @@ func (r *Result) Plot(base string) error {
 	return bench.SavePlots(base, throughput, replicas)
 }
 
-// addSteps adds a line of steps, in a colour.
-func addSteps(p *plot.Plot, points plotter.XYs, colour int) error {
+// addStairs adds a line in the form of stairs, in a colour.
+func addStairs(p *plot.Plot, points plotter.XYs, colour int) error {
 	l, err := plotter.NewLine(points)
 	if err != nil {
 		return fmt.Errorf("growth: plot: %w", err)

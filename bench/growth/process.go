@@ -102,22 +102,24 @@ func eachLine(r io.Reader, f func(line string)) {
 	}
 }
 
-// offerMatch sends the text that a pattern captures in a line to a channel, unless the channel holds a value already.
-func offerMatch(to chan string, pattern *regexp.Regexp, line string) {
+// offerMatch sends the text that pattern captures in line to matches, unless that channel holds a value
+// already.
+func offerMatch(matches chan string, pattern *regexp.Regexp, line string) {
 	found := pattern.FindStringSubmatch(line)
 	if found == nil {
 		return
 	}
 	select {
-	case to <- found[1]:
+	case matches <- found[1]:
 	default:
 	}
 }
 
-// awaitLine waits for a value from one of the channels that offerMatch fills.
-func (p *process) awaitLine(ctx context.Context, from chan string, what string) (string, error) {
+// awaitLine waits for a value from matches, one of the channels that offerMatch fills. what describes
+// it for the error.
+func (p *process) awaitLine(ctx context.Context, matches chan string, what string) (string, error) {
 	select {
-	case s := <-from:
+	case s := <-matches:
 		return s, nil
 	case <-p.ended:
 		return "", p.unexpectedEnd()

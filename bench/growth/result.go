@@ -24,7 +24,7 @@ type Result struct {
 	First      int              `json:"first"`      // how many machines there were at first
 	Machines   int              `json:"machines"`   // how many when the last had joined
 	Back       int              `json:"back"`       // how many when the last had left
-	Resized    int              `json:"resized"`    // how many replicas there were from then on, when the last had joined; 0: as before
+	Resized    int              `json:"resized"`    // how many replicas regions got once the last machine had joined; 0 if none
 	Clients    int              `json:"clients"`    // of all machines together
 	RegionSize int64            `json:"regionBytes"`
 	Lease      float64          `json:"leaseMilliseconds"`
@@ -73,13 +73,13 @@ func (m *measurement) result() *Result {
 		Conditions: m.watch.Conditions(), First: c.first(), Machines: c.Machines, Back: c.Back, Resized: c.Resize, Clients: c.Clients, RegionSize: int64(c.RegionSize),
 		Lease: c.Lease.Seconds() * 1000, Pace: c.Pace, Between: c.Between.Seconds(), Measured: m.measured.Seconds(),
 		Evenness: m.evenness, Samples: m.samples, Errors: make(map[string]int), Aborts: m.work.aborts,
-		LongestWait: m.work.longest.length.Seconds(), WaitBegan: m.work.longest.from.Seconds(),
+		LongestWait: m.work.longest.length.Seconds(), WaitBegan: m.work.longest.began.Seconds(),
 		Evictions: m.machines.evictions(),
 	}
-	of := &r.Conditions
-	of.API, of.Transport, of.Machines, of.Replicas, of.Workers = bench.SQL, "tcp with TLS", c.Machines, c.Replicas, c.Workers
-	of.Memory, of.Durability, of.Workload, of.Scale, of.Seed = "files in "+c.Data, bench.DurabilityOf(c.Data), w.Name(), w.Scale(), c.Seed
-	of.WarmUp, of.Duration = m.measured.Seconds(), (m.ended - m.measured).Seconds()
+	conditions := &r.Conditions
+	conditions.API, conditions.Transport, conditions.Machines, conditions.Replicas, conditions.Workers = bench.SQL, "tcp with TLS", c.Machines, c.Replicas, c.Workers
+	conditions.Memory, conditions.Durability, conditions.Workload, conditions.Scale, conditions.Seed = "files in "+c.Data, bench.DurabilityOf(c.Data), w.Name(), w.Scale(), c.Seed
+	conditions.WarmUp, conditions.Duration = m.measured.Seconds(), (m.ended - m.measured).Seconds()
 	t := newTally(m.work, m.ended)
 	r.PerSecond, r.Transactions = t.perSecond, t.between(r.Measured, m.ended.Seconds())
 	for _, f := range m.work.failures {
@@ -134,16 +134,18 @@ func (t *tally) rate(from, to float64) float64 {
 	return float64(t.between(from, to)) / (to - from)
 }
 
-// step summarizes a step.
-func (t *tally) step(s stepTimes, between float64) Step {
+// step summarizes a step. undisturbed is the length of the undisturbed times before and after it, in
+// seconds.
+func (t *tally) step(s stepTimes, undisturbed float64) Step {
 	began, ended := s.began.Seconds(), s.ended.Seconds()
 	x := Step{
-		Name: s.name, Began: began, Ended: ended, Before: t.rate(began-between, began), During: t.rate(began, ended), After: t.rate(ended, ended+between),
-		Errors: countBetween(t.failures, began, ended+between),
+		Name: s.name, Began: began, Ended: ended, Before: t.rate(began-undisturbed, began), During: t.rate(began, ended), After: t.rate(ended, ended+undisturbed),
+		Errors: countBetween(t.failures, began, ended+undisturbed),
 	}
 	if len(t.perSecond) == 0 {
 		return x
 	}
+	// The seconds from that in which the step began to that in which it ended.
 	last := min(int(ended), len(t.perSecond)-1)
 	seconds := t.perSecond[min(int(began), last) : last+1]
 	x.Lowest = float64(slices.Min(seconds))
@@ -232,14 +234,14 @@ func (r *Result) table() string {
 	return t.Render()
 }
 
-// counts prints numbers, each with its name.
-func counts[N int | uint64](of map[string]N) string {
-	if len(of) == 0 {
+// counts prints numbers, each with its reason.
+func counts[N int | uint64](byReason map[string]N) string {
+	if len(byReason) == 0 {
 		return "none"
 	}
 	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(of)) {
-		parts = append(parts, fmt.Sprintf("%s %d", reason, of[reason]))
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		parts = append(parts, fmt.Sprintf("%s %d", reason, byReason[reason]))
 	}
 	return strings.Join(parts, ", ")
 }

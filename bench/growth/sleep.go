@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sleep returns false if ctx has ended.
+// sleep waits for d. It returns false if ctx ends before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
