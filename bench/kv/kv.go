@@ -137,8 +137,8 @@ type store interface {
 }
 
 type putter interface {
-	// put loads keys from..to-1.
-	put(ctx context.Context, from, to int) error
+	// put loads keys first to end-1.
+	put(ctx context.Context, first, end int) error
 	close() error
 }
 
@@ -243,15 +243,15 @@ func (w *Workload) loadKeys(ctx context.Context, p *bench.Progress) error {
 			}
 			for err == nil {
 				batch := int(next.Add(1)) - 1
-				from := batch * loadBatch
-				if from >= w.cfg.Keys {
+				first := batch * loadBatch
+				if first >= w.cfg.Keys {
 					break
 				}
-				to := min(from+loadBatch, w.cfg.Keys)
+				end := min(first+loadBatch, w.cfg.Keys)
 				if w.target.IsMine(batch) {
-					err = l.put(ctx, from, to)
+					err = l.put(ctx, first, end)
 				}
-				stage.Add(to - from)
+				stage.Add(end - first)
 			}
 			return errors.Join(err, l.close())
 		})
@@ -290,7 +290,7 @@ func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Clien
 	if err != nil {
 		return nil, err
 	}
-	c := &client{w: w, rnd: rand.New(rand.NewPCG(th.Seed, 0x6b76)), value: make([]byte, w.cfg.ValueBytes), executor: e}
+	c := &client{w: w, rnd: rand.New(rand.NewPCG(th.Seed, 0x6b76 /* "kv" */)), value: make([]byte, w.cfg.ValueBytes), executor: e}
 	if w.zipf != nil {
 		c.zipf = w.zipf.For(c.rnd)
 	}
@@ -328,7 +328,8 @@ func (c *client) Do(ctx context.Context) (int, error) {
 // Close implements bench.Client.
 func (c *client) Close() error { return c.close() }
 
-// fillKey makes the key of a number: it looks random, and ends with the number.
+// fillKey makes the key of a number: eight bytes that look random, a multiple of 2^64 divided by the golden
+// ratio, and the number.
 func fillKey(b []byte, i int) []byte {
 	binary.LittleEndian.PutUint64(b, uint64(i)*0x9e3779b97f4a7c15)
 	binary.LittleEndian.PutUint64(b[8:], uint64(i))
@@ -371,7 +372,7 @@ func checkValue(b []byte, i, bytes int) error {
 }
 
 // Check implements bench.Workload: each pair must be a valid one, and their number must be the
-// number loaded. No key occurs twice.
+// number loaded. The stores see to it that no key occurs twice.
 func (w *Workload) Check(ctx context.Context) error {
 	n, bytes := 0, 0
 	err := w.store.each(ctx, func(key, value []byte) error {
@@ -399,5 +400,5 @@ func (w *Workload) Check(ctx context.Context) error {
 // Space implements bench.Spacious. Only the native store can tell.
 func (w *Workload) Space() *bench.Space { return w.space }
 
-// nearestPower returns the power of two whose ratio to x is nearest to 1.
+// nearestPower returns the power of two whose ratio to x is nearest to 1; 1 if x is below 1.
 func nearestPower(x float64) int { return 1 << max(0, int(math.Round(math.Log2(x)))) }

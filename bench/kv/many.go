@@ -12,7 +12,7 @@ type many struct {
 	visit   func(i int, value []byte, ok bool)
 }
 
-// newMany returns a client for lookups of many keys. All keys share one piece of memory.
+// newMany returns a set of Config.Batch keys. All share one piece of memory.
 func newMany(w *Workload, th *bench.Thread) *many {
 	m := &many{th: th, w: w, numbers: make([]int, w.cfg.Batch)}
 	memory := make([]byte, keyBytes*w.cfg.Batch)
@@ -23,7 +23,7 @@ func newMany(w *Workload, th *bench.Thread) *many {
 	return m
 }
 
-// see checks the value of key i.
+// see checks the value of key i of the set, unless an earlier answer was wrong.
 func (m *many) see(i int, value []byte, ok bool) {
 	if m.err == nil {
 		m.err = m.w.checkAnswer(m.keys[i], m.numbers[i], value, ok)

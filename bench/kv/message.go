@@ -20,7 +20,7 @@ import (
 //	request: | key 16 | key 16 | ...
 //	answer:  | found 1 | length 2 | value, in as many bytes as the longest has |
 const (
-	handlerLookups    = lookup.Users
+	handlerLookups    = lookup.Users // the first number that farmsql does not use itself
 	answerHeaderBytes = 3
 )
 
@@ -85,29 +85,29 @@ type messageExecutor struct {
 	nativeExecutor
 	m           *txn.Machine
 	answerBytes int
-	keysMax     int    // the most keys for one message, so that neither it nor its reply is too long
-	asks        []*ask // the asks of the batch; the first has this machine's own keys
-	one         [1][]byte
-	found       bool
+	keysMax     int       // the most keys for one message, so that neither it nor its reply is too long
+	asks        []*ask    // the asks of the batch; the first has this machine's own keys
+	one         [1][]byte // the key of lookup, which is a batch of one
+	found       bool      // whether lookup has found its key
 }
 
 // An ask is the part of a batch whose keys have the same primary.
 type ask struct {
-	to    rdma.MachineID
-	which []int // the keys' indexes in the batch
-	keys  [][]byte
-	reply []byte
-	err   error
+	primary rdma.MachineID
+	which   []int // the keys' indexes in the batch
+	keys    [][]byte
+	reply   []byte
+	err     error
 }
 
 func newMessageExecutor(m *txn.Machine, e nativeExecutor) *messageExecutor {
 	bytes := answerBytes(len(e.buf))
 	return &messageExecutor{
-		nativeExecutor: e, m: m, answerBytes: bytes, keysMax: max(1, m.MessageBodyMax()/max(keyBytes, bytes)), asks: []*ask{{to: m.ID()}},
+		nativeExecutor: e, m: m, answerBytes: bytes, keysMax: max(1, m.MessageBodyMax()/max(keyBytes, bytes)), asks: []*ask{{primary: m.ID()}},
 	}
 }
 
-// learn makes this machine learn all shards of the table, by READs of n of its keys. Messages would
+// learn makes this machine learn all shards of the table, by READs of n of all its keys. Messages would
 // never show it a split: the other machine answers in any case, and reads the key elsewhere if the
 // key has moved.
 func (e *messageExecutor) learn(all, n int) error {
@@ -153,7 +153,7 @@ func (e *messageExecutor) lookupMany(keys [][]byte, visit func(i int, value []by
 	return err
 }
 
-// share divides keys among their primaries.
+// share divides keys into asks, by their primaries.
 func (e *messageExecutor) share(keys [][]byte) error {
 	own := e.asks[0]
 	e.asks, own.which, own.keys = e.asks[:1], own.which[:0], own.keys[:0]
@@ -162,34 +162,35 @@ func (e *messageExecutor) share(keys [][]byte) error {
 		if err != nil {
 			return err
 		}
-		to, err := e.m.Primary(home)
+		primary, err := e.m.Primary(home)
 		if err != nil {
 			return err
 		}
-		k := e.of(to)
+		k := e.askWithRoom(primary)
 		k.which, k.keys = append(k.which, i), append(k.keys, key)
 	}
 	return nil
 }
 
-// of returns the ask that takes the next key whose primary is machine to.
-func (e *messageExecutor) of(to rdma.MachineID) *ask {
+// askWithRoom returns the ask that takes the next key of a primary: a new one if the others are full.
+// That with this machine's own keys is never full, because it is no message.
+func (e *messageExecutor) askWithRoom(primary rdma.MachineID) *ask {
 	for _, k := range e.asks {
-		if k.to == to && (to == e.m.ID() || len(k.keys) < e.keysMax) {
+		if k.primary == primary && (primary == e.m.ID() || len(k.keys) < e.keysMax) {
 			return k
 		}
 	}
-	k := &ask{to: to}
+	k := &ask{primary: primary}
 	e.asks = append(e.asks, k)
 	return k
 }
 
 // ask sends the message and waits for the reply.
 func (k *ask) ask(m *txn.Machine) {
-	k.reply, k.err = m.ShipTo(context.Background(), k.to, handlerLookups, slices.Concat(k.keys...))
+	k.reply, k.err = m.ShipTo(context.Background(), k.primary, handlerLookups, slices.Concat(k.keys...))
 }
 
-// visit calls visit for each key.
+// visit calls the function visit for the answer to each key, with the key's index in the batch.
 func (k *ask) visit(answerBytes int, visit func(i int, value []byte, ok bool)) error {
 	if k.err != nil {
 		return k.err

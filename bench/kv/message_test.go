@@ -78,7 +78,7 @@ func TestBadMessages(t *testing.T) {
 	if _, err := (server{tb, answerBytes(31)}).serve(context.Background(), fillKey(make([]byte, keyBytes), 7)); !errors.Is(err, errMessage) {
 		t.Errorf("a value that is too long: %v", err)
 	}
-	k := &ask{to: rdma.MachineID(1), which: []int{0}, keys: [][]byte{make([]byte, keyBytes+1)}}
+	k := &ask{primary: rdma.MachineID(1), which: []int{0}, keys: [][]byte{make([]byte, keyBytes+1)}}
 	k.ask(w.target.Machine(0))
 	if err := k.visit(answerBytes(32), nil); err == nil {
 		t.Error("a refused request has an answer")

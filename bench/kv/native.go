@@ -94,6 +94,7 @@ func (s *nativeStore) full() error {
 	return nil
 }
 
+// machine returns the machine of the next loader.
 func (s *nativeStore) machine() int { return s.here[int(s.nextMachine.Add(1)-1)%len(s.here)] }
 
 type nativePutter struct {
@@ -108,9 +109,9 @@ func (s *nativeStore) newPutter(context.Context) (putter, error) {
 	return &nativePutter{tb: s.tables[m], m: s.w.target.Machine(m), value: make([]byte, s.w.cfg.ValueBytes)}, nil
 }
 
-func (p *nativePutter) put(ctx context.Context, from, to int) error {
+func (p *nativePutter) put(ctx context.Context, first, end int) error {
 	return p.m.Run(ctx, func(t *txn.Tx) error {
-		for i := from; i < to; i++ {
+		for i := first; i < end; i++ {
 			if err := p.tb.Put(t, fillKey(p.key[:], i), fillValue(p.value, i, 0)); err != nil {
 				return err
 			}
@@ -129,9 +130,10 @@ type nativeExecutor struct {
 func (s *nativeStore) newExecutor(_ context.Context, th *bench.Thread) (executor, error) {
 	e := nativeExecutor{s.tables[th.Machine], s.readers[th.Machine], make([]byte, s.w.cfg.ValueBytes)}
 	if s.w.cfg.ByMessage {
-		const keysOfShard = 16 // so that hardly any shard has none
+		const keysOfShard = 16                   // so that hardly any shard has none
+		shards := s.buckets / s.bucketsOfShard() // both are powers of two
 		byMessage := newMessageExecutor(s.w.target.Machine(th.Machine), e)
-		return byMessage, byMessage.learn(s.w.cfg.Keys, keysOfShard*s.buckets/s.bucketsOfShard())
+		return byMessage, byMessage.learn(s.w.cfg.Keys, keysOfShard*shards)
 	}
 	return &e, nil
 }
@@ -154,6 +156,7 @@ func (e *nativeExecutor) update(ctx context.Context, key, value []byte) error {
 
 func (e *nativeExecutor) close() error { return nil }
 
+// each implements store, and measures the table's memory.
 func (s *nativeStore) each(ctx context.Context, fn func(key, value []byte) error) error {
 	s.memory = 0
 	node := func(p region.Ptr) error {

@@ -47,12 +47,12 @@ func (s *sqlStore) newPutter(ctx context.Context) (putter, error) {
 	return &sqlPutter{s, conn}, err
 }
 
-func (p *sqlPutter) put(ctx context.Context, from, to int) error {
+func (p *sqlPutter) put(ctx context.Context, first, end int) error {
 	var pairs []any
-	for i := from; i < to; i++ {
+	for i := first; i < end; i++ {
 		pairs = append(pairs, fillKey(make([]byte, keyBytes), i), fillValue(make([]byte, p.s.w.cfg.ValueBytes), i, 0))
 	}
-	_, err := p.conn.ExecContext(ctx, "INSERT INTO kv.pairs VALUES (?, ?)"+strings.Repeat(", (?, ?)", to-from-1), pairs...)
+	_, err := p.conn.ExecContext(ctx, "INSERT INTO kv.pairs VALUES (?, ?)"+strings.Repeat(", (?, ?)", end-first-1), pairs...)
 	return err
 }
 
