@@ -89,7 +89,7 @@ func choose(cfg Config) (chosen []variant, err error) {
 		return nil, fmt.Errorf("%w: %d lease times for %v", ErrConfig, len(cfg.Leases), cfg.Duration)
 	}
 	for _, v := range variants {
-		if len(cfg.Variants) == 0 && v.isHere() || slices.Contains(cfg.Variants, v.name) {
+		if (len(cfg.Variants) == 0 && v.isHere()) || slices.Contains(cfg.Variants, v.name) {
 			chosen = append(chosen, v)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type variant struct {
 	name   string
 	isHere func() bool // whether the variant is in this build and permitted to this user
-	// cluster returns a function that starts the machines of a new cluster.
+	// cluster makes a new cluster, and returns the function that starts its machines, one at a time.
 	cluster func(id uint64) func(self call.Peer, cfg lease.Config) (lease.Keeper, error)
 }
 
@@ -53,7 +53,7 @@ func Variants() (names []string) {
 // kindLease is the kind of notices by which calls keep leases.
 const kindLease = 1
 
-// callCluster starts machines that keep leases by calls over rdma/local.
+// callCluster makes a cluster whose machines keep leases by calls over rdma/local.
 func callCluster(uint64) func(call.Peer, lease.Config) (lease.Keeper, error) {
 	network := local.NewNetwork(local.Options{})
 	return func(self call.Peer, cfg lease.Config) (lease.Keeper, error) {
