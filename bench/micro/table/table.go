@@ -50,10 +50,10 @@ func parse(line string) (*Row, error) {
 	}
 	name := strings.TrimPrefix(f[0], "Benchmark")
 	if i := strings.LastIndexByte(name, '-'); i > 0 {
-		name = name[:i]
+		name = name[:i] // without the number of processors
 	}
 	r := &Row{Name: name, Units: make(map[string][]float64)}
-	for i := 2; i+1 < len(f); i += 2 {
+	for i := 2; i+1 < len(f); i += 2 { // after the name and the number of iterations: pairs of a value and its unit
 		v, err := strconv.ParseFloat(f[i], 64)
 		if err != nil {
 			return nil, fmt.Errorf("table: bad number %q in %q", f[i], line)
