@@ -22,7 +22,7 @@ func (b *bed) two(l load) error { return b.load(2, 1, largest, func() load { ret
 
 // load measures several workers at the same time, each with a load of its own.
 func (b *bed) load(machines, workers int, bytes int64, newLoad func() load) error {
-	return b.on(machines, bytes, func(w *network) error {
+	return b.withNetwork(machines, bytes, func(w *network) error {
 		all, loads := make([]*worker, workers), make([]load, workers)
 		for i := range all {
 			var err error
@@ -61,8 +61,9 @@ func together(all []*worker, loads []load, turn time.Duration) (uint64, error) {
 	return total.Load(), errors.Join(errs...)
 }
 
-// on runs f with a network, and closes the network.
-func (b *bed) on(machines int, bytes int64, f func(w *network) error) (err error) {
+// withNetwork runs f with a new network of machines, which have this number of bytes of memory each, and
+// closes the network.
+func (b *bed) withNetwork(machines int, bytes int64, f func(w *network) error) (err error) {
 	w, err := newNetwork(b.provider, machines, bytes)
 	if err != nil {
 		return err
@@ -77,12 +78,12 @@ func (b *bed) datagrams(bytes int) error {
 	if bytes > rdma.DatagramBytesMax {
 		return errNone
 	}
-	return b.on(2, largest, func(w *network) error {
+	return b.withNetwork(2, largest, func(w *network) error {
 		came := make(chan struct{}, 1)
 		w.nics[1].Datagrams(func(rdma.MachineID, []byte) {
 			select {
 			case came <- struct{}{}:
-			default: // an earlier datagram, which was given up
+			default: // a datagram that was given up has come late, and is counted in place of this one
 			}
 		})
 		one := func() error {

@@ -17,11 +17,11 @@ type exchange struct {
 	// reply, except their last words.
 	serve func(request, reply []byte)
 
-	client  *worker
-	to      *nvram.Memory // machine 1's memory, which receives the requests
-	replies *nvram.Memory // machine 0's memory, which receives the replies
-	request []byte
-	number  uint64
+	client   *worker
+	requests *nvram.Memory // machine 1's memory, which receives the requests
+	replies  *nvram.Memory // machine 0's memory, which receives the replies
+	request  []byte
+	number   uint64
 
 	answering       sync.Mutex // guards the fields below: bells may run at the same time
 	server          rdma.Queue
@@ -32,7 +32,7 @@ type exchange struct {
 // newExchange makes machine 1 answer, and connects both machines.
 func newExchange(w *network, bytes int, serve func(request, reply []byte)) (*exchange, error) {
 	x := &exchange{
-		serve: serve, to: w.memory[1], replies: w.memory[0],
+		serve: serve, requests: w.memory[1], replies: w.memory[0],
 		request: make([]byte, bytes), received: make([]byte, bytes), reply: make([]byte, bytes),
 	}
 	server, err := w.nics[1].Open(0, x.answer)
@@ -55,13 +55,13 @@ func (x *exchange) last() uint64 { return uint64(len(x.request)) - 8 }
 func (x *exchange) answer() {
 	x.answering.Lock()
 	defer x.answering.Unlock()
-	n := x.to.Load(x.last())
+	n := x.requests.Load(x.last())
 	if x.server == nil || n == x.answered {
-		return
+		return // machine 1 has no queue yet, or no new request has arrived
 	}
 	x.answered = n
 	if x.serve != nil {
-		x.to.CopyOut(x.received, 0)
+		x.requests.CopyOut(x.received, 0)
 		x.serve(x.received, x.reply)
 	}
 	putWord(x.reply[x.last():], n)
@@ -86,7 +86,7 @@ func (x *exchange) do(reply []byte) error {
 
 // messages measures messages with their replies, one at a time.
 func (b *bed) messages(bytes int) error {
-	return b.on(2, largest, func(w *network) error {
+	return b.withNetwork(2, largest, func(w *network) error {
 		x, err := newExchange(w, bytes, nil)
 		if err != nil {
 			return err
@@ -109,18 +109,19 @@ func (s *sequencer) serve(request, reply []byte) {
 	s.next += binary.LittleEndian.Uint64(request)
 }
 
-// numbers measures how many numbers a sequencer gives out. One message asks for the numbers of together callers.
-func (b *bed) numbers(together int, serve func(request, reply []byte)) error {
-	return b.on(2, largest, func(w *network) error {
+// numbers measures how many numbers a sequencer gives out. One message asks for a number for each of
+// several callers.
+func (b *bed) numbers(callers int, serve func(request, reply []byte)) error {
+	return b.withNetwork(2, largest, func(w *network) error {
 		x, err := newExchange(w, 16, serve)
 		if err != nil {
 			return err
 		}
-		putWord(x.request, uint64(together))
+		putWord(x.request, uint64(callers))
 		reply := make([]byte, 16)
 		return b.row.time(w, func() (uint64, error) {
 			got := uint64(0)
-			for end := time.Now().Add(b.turn); time.Now().Before(end); got += uint64(together) {
+			for end := time.Now().Add(b.turn); time.Now().Before(end); got += uint64(callers) {
 				if err := x.do(reply); err != nil {
 					return 0, err
 				}

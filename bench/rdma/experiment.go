@@ -49,8 +49,8 @@ const batchMax = 64
 // largest is the size of a machine's memory, unless an experiment needs more.
 const largest = 1 << 20
 
-// post returns a function that posts an operation of a kind, with this number
-// of bytes, to machine 1.
+// post returns a function that posts a read, a write or a writeRing, with this number of bytes, to
+// machine 1.
 func post(kind string, bytes int) func(q rdma.Queue, i, tag uint64) (bool, error) {
 	b := make([]byte, bytes)
 	switch kind {
@@ -92,7 +92,7 @@ func byQueues(b *bed, series string, queues int) error {
 }
 
 func byMemory(b *bed, _ string, mib int) error {
-	lines := uint64(mib) << 20 / rdma.LineBytes
+	lines := (uint64(mib) << 20) / rdma.LineBytes
 	return b.load(2, 1, int64(mib)<<20, func() load {
 		random, dst := rand.New(rand.NewPCG(1, 2)), make([]byte, rdma.LineBytes)
 		return load{batch: 16, outstanding: 16, wanted: 1, post: func(q rdma.Queue, _, tag uint64) (bool, error) {
@@ -117,9 +117,9 @@ func byMessages(b *bed, series string, bytes int) error {
 	return bySize(b, series, bytes)
 }
 
-func bySequencer(b *bed, series string, together int) error {
+func bySequencer(b *bed, series string, callers int) error {
 	if series == message {
-		return b.numbers(together, new(sequencer).serve)
+		return b.numbers(callers, new(sequencer).serve)
 	}
-	return b.two(load{post: post(read, 8), batch: min(together, batchMax), outstanding: batchMax, wanted: 1})
+	return b.two(load{post: post(read, 8), batch: min(callers, batchMax), outstanding: batchMax, wanted: 1})
 }

@@ -16,7 +16,7 @@ import (
 func (res *Result) Plot(base string) error {
 	var plots []*plot.Plot
 	for i := range experiments {
-		if e := &experiments[i]; len(res.of(e)) > 0 {
+		if e := &experiments[i]; len(res.rowsOf(e)) > 0 {
 			p, err := res.plot(e)
 			if err != nil {
 				return fmt.Errorf("bench/rdma: plot: %w", err)
@@ -33,7 +33,7 @@ func (res *Result) plot(e *experiment) (*plot.Plot, error) {
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
 	names, points := res.curves(e)
-	var lowest, highest []float64
+	var all []float64
 	for i, name := range names {
 		line, dots, err := plotter.NewLinePoints(points[i])
 		if err != nil {
@@ -43,18 +43,18 @@ func (res *Result) plot(e *experiment) (*plot.Plot, error) {
 		p.Add(line, dots)
 		p.Legend.Add(name, line, dots)
 		for _, xy := range points[i] {
-			lowest, highest = append(lowest, xy.Y), append(highest, xy.Y)
+			all = append(all, xy.Y)
 		}
 	}
-	p.Y.Min = math.Pow(10, math.Floor(math.Log10(slices.Min(lowest))))
-	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(slices.Max(highest))))
+	p.Y.Min = math.Pow(10, math.Floor(math.Log10(slices.Min(all))))
+	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(slices.Max(all))))
 	p.Legend.Top = true
 	return p, nil
 }
 
 // curves returns the lines of an experiment, and their names.
 func (res *Result) curves(e *experiment) (names []string, points []plotter.XYs) {
-	for _, r := range res.of(e) {
+	for _, r := range res.rowsOf(e) {
 		name := r.Provider + " " + r.Series
 		i := slices.Index(names, name)
 		if i < 0 {

@@ -40,7 +40,8 @@ func devices() (names []string) {
 	return names
 }
 
-// isSoft reports whether the devices are soft-RoCE, whose figures say nothing of a card.
+// isSoft reports whether the first device, which stands for all, is soft-RoCE, whose figures say nothing
+// of a card.
 func isSoft() bool {
 	return len(devices()) > 0 && strings.HasPrefix(devices()[0], "rxe")
 }

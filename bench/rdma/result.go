@@ -42,7 +42,7 @@ type Row struct {
 	Wakes     float64 `json:"wakes"`
 }
 
-// time measures a run of f. f returns the number of operations that it has done.
+// time measures a run of f. f returns the number of operations that it has done; none is an error.
 func (r *Row) time(w *network, f func() (uint64, error)) error {
 	before, began := w.counts(), time.Now()
 	n, err := f()
@@ -73,8 +73,8 @@ func (res *Result) WriteJSON(w io.Writer) error {
 	return e.Encode(res)
 }
 
-// of returns the rows of an experiment.
-func (res *Result) of(e *experiment) (rows []Row) {
+// rowsOf returns the rows of an experiment.
+func (res *Result) rowsOf(e *experiment) (rows []Row) {
 	for _, r := range res.Rows {
 		if r.Experiment == e.name {
 			rows = append(rows, r)
@@ -83,7 +83,8 @@ func (res *Result) of(e *experiment) (rows []Row) {
 	return rows
 }
 
-// rate returns the operations per second as text, with the number of lost datagrams.
+// rate returns the operations per second as text, with the number of lost datagrams. isSeparated
+// separates the thousands.
 func (r *Row) rate(isSeparated bool) string {
 	rate := strconv.FormatFloat(r.PerSecond, 'f', 0, 64)
 	for i := len(rate) - 3; isSeparated && i > 0; i -= 3 {
@@ -140,7 +141,7 @@ func (res *Result) WritePage(w io.Writer) error {
 func (res *Result) write(w io.Writer, show func(e *experiment, rows []Row) string) error {
 	var b strings.Builder
 	for i := range experiments {
-		if rows := res.of(&experiments[i]); len(rows) > 0 {
+		if rows := res.rowsOf(&experiments[i]); len(rows) > 0 {
 			b.WriteString(show(&experiments[i], rows))
 		}
 	}
@@ -151,11 +152,11 @@ func (res *Result) write(w io.Writer, show func(e *experiment, rows []Row) strin
 func newTable(header []string) table.Writer {
 	t := table.NewWriter()
 	t.Style().Format.Header = text.FormatDefault
-	t.AppendHeader(rowOf(header))
+	t.AppendHeader(cellsOf(header))
 	return t
 }
 
-func rowOf(cells []string) (row table.Row) {
+func cellsOf(cells []string) (row table.Row) {
 	for _, c := range cells {
 		row = append(row, c)
 	}
@@ -166,7 +167,7 @@ func rowOf(cells []string) (row table.Row) {
 func costs(e *experiment, rows []Row) table.Writer {
 	t := newTable([]string{"provider", "operation", e.x, "calls", "doorbells", "requests", "signalled", "inlined", "wake-ups", "us each", "per second"})
 	for i := range rows {
-		t.AppendRow(rowOf(rows[i].cells()))
+		t.AppendRow(cellsOf(rows[i].cells()))
 	}
 	return t
 }
@@ -191,7 +192,7 @@ func rates(e *experiment, rows []Row) table.Writer {
 		for _, name := range header[1:] {
 			cells = append(cells, lines[x][name])
 		}
-		t.AppendRow(rowOf(cells))
+		t.AppendRow(cellsOf(cells))
 	}
 	return t
 }

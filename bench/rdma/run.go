@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		res.IsSoft = res.IsSoft || name == "verbs" && isSoft()
+		res.IsSoft = res.IsSoft || (name == "verbs" && isSoft())
 		for i := range experiments {
 			if e := &experiments[i]; len(cfg.Experiments) == 0 || slices.Contains(cfg.Experiments, e.name) {
 				if err := res.measure(ctx, cfg, p, e); err != nil {

@@ -51,10 +51,12 @@ var (
 	errTwice = errors.New("bench/rdma: not the next number")
 )
 
-// await waits until hasCome returns true.
+// await waits until hasCome returns true, or an error, which it returns. It calls hasCome several times,
+// and then whenever the bell has rung. If the bell is silent for w.patience, await returns errUnrung or
+// errSilent.
 func (w *worker) await(hasCome func() (bool, error)) error {
 	for looked := 0; ; looked++ {
-		if is, err := hasCome(); is || err != nil {
+		if came, err := hasCome(); came || err != nil {
 			return err
 		}
 		if looked < looks {
@@ -74,11 +76,11 @@ func (w *worker) await(hasCome func() (bool, error)) error {
 
 // whySilent distinguishes a lost wake-up from a lost operation: it checks once more, although no bell has rung.
 func (w *worker) whySilent(hasCome func() (bool, error)) error {
-	is, err := hasCome()
+	came, err := hasCome()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errUnrung, err)
-	case is:
+	case came:
 		return errUnrung
 	}
 	return errSilent
@@ -86,6 +88,7 @@ func (w *worker) whySilent(hasCome func() (bool, error)) error {
 
 // A load describes how a worker posts operations.
 type load struct {
+	// post posts operation i. It returns true if the operation is done, and no completion will come.
 	post        func(q rdma.Queue, i uint64, tag uint64) (done bool, err error)
 	batch       int    // operations for each Flush
 	outstanding int    // operations that may be under way, at least a batch
@@ -122,6 +125,7 @@ func (w *worker) run(l load, turn time.Duration) (posted uint64, err error) {
 			}
 		}
 		w.q.Flush()
+		// Each completion to come stands for l.wanted operations. Wait until the next batch fits.
 		for pending > 0 && uint64(pending)*l.wanted+uint64(l.batch) > uint64(l.outstanding) {
 			if err := w.await(poll); err != nil {
 				return 0, err
