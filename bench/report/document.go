@@ -52,7 +52,8 @@ func Write(o Options, document string) error {
 	return nil
 }
 
-// fill replaces the text between markers.
+// fill replaces the text between markers. A section without any result keeps its text, unless that is
+// empty.
 func (r *results) fill(text, plots string) (string, error) {
 	if err := checkMarkers(text); err != nil {
 		return "", err

@@ -68,7 +68,8 @@ const (
 	compareScript
 )
 
-// command returns the command line of an experiment, without the file of the result.
+// command returns the command line of run n of an experiment, without the file of the result. The
+// number of the run is its seed.
 func (e experiment) command(o *Options, n int) []string {
 	args := strings.Fields(e.args)
 	if o.Quick {
@@ -100,7 +101,7 @@ func (e experiment) command(o *Options, n int) []string {
 // isAskedFor reports whether names has the experiment or its group. Without names, all experiments
 // that are not large are asked for.
 func (e experiment) isAskedFor(names []string) bool {
-	return len(names) == 0 && !e.isLarge || slices.Contains(names, e.name) || slices.Contains(names, e.group())
+	return (len(names) == 0 && !e.isLarge) || slices.Contains(names, e.name) || slices.Contains(names, e.group())
 }
 
 func (e experiment) group() string {

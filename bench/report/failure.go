@@ -29,7 +29,7 @@ func (p *page) failure() error {
 		for _, d := range found[0].Distribution {
 			row := []string{label, d.Name, fmt.Sprint(d.Runs)}
 			for _, ms := range []float64{d.Minimum, d.Median, d.P90, d.Maximum} {
-				f := figure{median: ms, n: d.Runs, isForeign: d.Runs == 0}
+				f := figure{median: ms, n: d.Runs, isForeign: d.Runs == 0} // empty without runs
 				row = append(row, f.short())
 			}
 			rows, label = append(rows, append(row, dataOf(c), memoryOf(c))), ""

@@ -72,11 +72,12 @@ type turn struct {
 	n int // number of the run, from 1
 }
 
-// turns returns the runs in their order: all experiments once, then all again.
+// turns returns the runs in their order: all experiments once, then all again but for those of which one
+// run is enough.
 func (o *Options) turns() (ts []turn) {
 	for n := 1; n <= o.Runs; n++ {
 		for _, e := range suite() {
-			isAsked := e.isAskedFor(o.Only) || o.Large && e.isLarge
+			isAsked := e.isAskedFor(o.Only) || (o.Large && e.isLarge)
 			if isAsked && (n == 1 || !e.once) {
 				ts = append(ts, turn{e, n})
 			}
@@ -102,7 +103,7 @@ func Measure(ctx context.Context, o Options) error {
 	}
 	var failed []string
 	for i, t := range ts {
-		at := fmt.Sprintf("%d of %d: %s, run %d", i+1, len(ts), t.name, t.n)
+		label := fmt.Sprintf("%d of %d: %s, run %d", i+1, len(ts), t.name, t.n)
 		if o.has(t) {
 			continue
 		}
@@ -116,7 +117,7 @@ func Measure(ctx context.Context, o Options) error {
 			failed = append(failed, fmt.Sprintf("%s, run %d (%v)", t.name, t.n, err))
 			took += ", FAILED: " + err.Error()
 		}
-		if _, err := fmt.Fprintf(o.Progress, "%s: %s\n", at, took); err != nil {
+		if _, err := fmt.Fprintf(o.Progress, "%s: %s\n", label, took); err != nil {
 			return fmt.Errorf("report: %w", err)
 		}
 	}

@@ -52,7 +52,7 @@ func (p *page) micro() error {
 	for _, r := range found {
 		cell := func(unit string) string {
 			f := figureOf(r.Units[unit])
-			f.isForeign = f.n == 0
+			f.isForeign = f.n == 0 // the benchmark does not report the unit
 			return f.short()
 		}
 		ns := figureOf(r.Units["ns/op"])

@@ -92,7 +92,7 @@ func (o *Options) profileFiles(t turn) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Profiles of other kinds have the same name with a further ending.
+	// The files of other processes have a number after that name, profiles of other kinds a word.
 	file := o.file(t, profileEnding)
 	all = slices.DeleteFunc(all, func(name string) bool { return strings.Trim(strings.TrimPrefix(name, file), ".0123456789") != "" })
 	if len(all) == 0 {
@@ -129,7 +129,7 @@ func (p *page) costs(runs []*profiledRun) {
 		header, total = append(header, run.label), append(total, number(run.result.Processor))
 	}
 	rows, why := [][]string{total}, []string(nil)
-	left := slices.Repeat([]float64{1}, len(runs))
+	left := slices.Repeat([]float64{1}, len(runs)) // the share of each run that no row has yet
 	for _, c := range costs.All() {
 		parts := make([]float64, len(runs))
 		for i, run := range runs {

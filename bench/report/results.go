@@ -134,7 +134,8 @@ func processorTime(res *bench.Result) float64 { return res.Processor }
 // busy.
 func perProcessor(m metric) metric {
 	return func(res *bench.Result) float64 {
-		return m(res) / (res.Processor / 1e6 * res.Total.PerSecond)
+		busy := res.Processor / 1e6 * res.Total.PerSecond // seconds of processor time in a second
+		return m(res) / busy
 	}
 }
 
@@ -238,8 +239,7 @@ func (f figure) dividedBy(x float64) string {
 	return number(f.median / x)
 }
 
-// number prints a number with three digits, or as a whole number with thousands
-// separated.
+// number prints a number rounded to three digits, but at least to a whole one, with thousands separated.
 func number(x float64) string {
 	switch {
 	case x < 9.995:
@@ -307,17 +307,17 @@ func setUps(all []bench.Conditions) string {
 	if len(ran) == 0 {
 		return ""
 	}
-	list := func(of func(bench.Conditions) string) string { return strings.Join(distinct(ran, of), ", ") }
+	list := func(value func(bench.Conditions) string) string { return strings.Join(distinct(ran, value), ", ") }
 	seconds := func(s float64) string { return fmt.Sprintf("%g", math.Round(100*s)/100) }
 	return fmt.Sprintf("\nSeconds of warm-up: %s, measured: %s; seeds: %s. Set-ups: %s.",
 		list(func(c bench.Conditions) string { return seconds(c.WarmUp) }), list(func(c bench.Conditions) string { return seconds(c.Duration) }),
 		list(func(c bench.Conditions) string { return fmt.Sprint(c.Seed) }), strings.Join(distinct(ran, func(c bench.Conditions) string { return c.SetUp() }), "; "))
 }
 
-// distinct returns the different values that of(c) has, in the order in which they first occur.
-func distinct(all []bench.Conditions, of func(bench.Conditions) string) (values []string) {
+// distinct returns the different values of all conditions, in the order in which they first occur.
+func distinct(all []bench.Conditions, value func(bench.Conditions) string) (values []string) {
 	for _, c := range all {
-		if v := of(c); !slices.Contains(values, v) {
+		if v := value(c); !slices.Contains(values, v) {
 			values = append(values, v)
 		}
 	}
@@ -354,12 +354,12 @@ func busyness(all []bench.Conditions) string {
 	return s
 }
 
-// kindMetric is a metric of one kind of transactions.
-func kindMetric(name string, of func(*bench.KindResult) float64) metric {
+// kindMetric returns a metric of one kind of transactions.
+func kindMetric(name string, value func(*bench.KindResult) float64) metric {
 	return func(res *bench.Result) float64 {
 		for i := range res.Kinds {
 			if k := &res.Kinds[i]; k.Name == name && k.Count > 0 {
-				return of(k)
+				return value(k)
 			}
 		}
 		return math.NaN()

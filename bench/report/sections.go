@@ -31,9 +31,10 @@ var sections = []section{
 	{"micro", []experiment{micro}, (*page).micro},
 }
 
-func experimentsOf[T any](rows []T, of func(T) experiment) (es []experiment) {
+// experimentsOf returns the experiments of a table's rows.
+func experimentsOf[T any](rows []T, ofRow func(T) experiment) (es []experiment) {
 	for _, r := range rows {
-		es = append(es, of(r))
+		es = append(es, ofRow(r))
 	}
 	return es
 }
@@ -156,7 +157,7 @@ func (p *page) scaling() error {
 func (p *page) transports() error {
 	var rows [][]string
 	for _, s := range transports {
-		shared := p.figure(s.rows[1].experiment, throughput)
+		shared := p.figure(s.rows[1].experiment, throughput) // the second row is overSHM
 		for i, v := range s.rows {
 			what := ""
 			if i == 0 {
