@@ -53,7 +53,8 @@ func (r *run) answerOf(ctx context.Context, row *Row, i int, ds []draw) (answer 
 	return nil, r.fail(ctx, bounded, row, i, err)
 }
 
-// fail notes that a shape has failed at server i, and makes the session usable for the next shape.
+// fail notes that a shape has failed at server i, and makes the session usable for the next shape. ctx
+// is the run's context, bounded the one whose end makes the shape fail.
 func (r *run) fail(ctx, bounded context.Context, row *Row, i int, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -70,8 +71,8 @@ func errPatience(d time.Duration) error {
 }
 
 // difference describes the first difference between two servers' answers; empty if there is none.
-func difference(of *Shape, ds []draw, answers [2][]string, names [2]string) string {
-	for i := range of.statements {
+func difference(shape *Shape, ds []draw, answers [2][]string, names [2]string) string {
+	for i := range shape.statements {
 		one, other := answers[0][i], answers[1][i]
 		if one == other {
 			continue
@@ -87,7 +88,7 @@ func difference(of *Shape, ds []draw, answers [2][]string, names [2]string) stri
 			}
 			return fmt.Sprintf("%.100q", lines[n])
 		}
-		return fmt.Sprintf("%.200s with %.80v: answer %d of %d (%s) and %d (%s): %s and %s", of.statements[i].text, of.statements[i].arguments(ds),
+		return fmt.Sprintf("%.200s with %.80v: answer %d of %d (%s) and %d (%s): %s and %s", shape.statements[i].text, shape.statements[i].arguments(ds),
 			n+1, len(a), names[0], len(b), names[1], line(a), line(b))
 	}
 	return ""

@@ -38,6 +38,7 @@ type data struct {
 	prime int64
 }
 
+// newData returns the data with this number of rows in the largest tables. prime is the next prime.
 func newData(rows int64) *data {
 	d := &data{rows: rows, prime: rows + 1}
 	for !big.NewInt(d.prime).ProbablyPrime(0) {
@@ -66,11 +67,11 @@ var tables = []table{
 
 // created returns the time at which row i was created. Each row has another time; the times
 // are not in the order of the rows.
-func (d *data) created(i int64) string { return moment(i * 7919 % d.prime * 300) }
+func (d *data) created(i int64) string { return moment(((i * 7919) % d.prime) * 300) }
 
 // below returns a number in [0, n) that looks random and depends only on i and column.
 func below(n int64, i, column int64) int64 {
-	return int64(mix(uint64(i)<<8|uint64(column)) % uint64(n))
+	return int64(mix((uint64(i)<<8)|uint64(column)) % uint64(n))
 }
 
 var (
@@ -104,6 +105,7 @@ func (d *data) order(i int64) []any {
 	}
 }
 
+// line returns row i. Each order has five lines.
 func (d *data) line(i int64) []any {
 	return []any{(i + 4) / 5, (i+4)%5 + 1, 1 + below(d.rows/10, i, 0), 1 + below(10, i, 1), money(100 + below(10_000, i, 2))}
 }
@@ -118,6 +120,7 @@ func (d *data) token(i int64) []any {
 
 func (d *data) digest(i int64) []any { return []any{hashOf(i), below(1_000_000, i, 0)} }
 
+// daily returns row i. Each day has ten kinds.
 func (d *data) daily(i int64) []any {
 	return []any{day((i - 1) / 10), (i-1)%10 + 1, below(1000, i, 0)}
 }
@@ -164,8 +167,8 @@ func (d *data) load(ctx context.Context, s *session, p *bench.Progress) error {
 		if err != nil {
 			return err
 		}
-		for from := int64(1); from <= n; from += batch {
-			if err := d.insert(ctx, s, t, from, min(from+batch-1, n)); err != nil {
+		for first := int64(1); first <= n; first += batch {
+			if err := d.insert(ctx, s, t, first, min(first+batch-1, n)); err != nil {
 				return err
 			}
 		}
@@ -174,14 +177,14 @@ func (d *data) load(ctx context.Context, s *session, p *bench.Progress) error {
 	return nil
 }
 
-// insert loads some rows of a table.
-func (d *data) insert(ctx context.Context, s *session, t table, from, to int64) error {
+// insert loads the rows first to last of a table.
+func (d *data) insert(ctx context.Context, s *session, t table, first, last int64) error {
 	var args []any
 	var b strings.Builder
 	b.WriteString("INSERT INTO " + t.name + " VALUES ")
-	for i := from; i <= to; i++ {
+	for i := first; i <= last; i++ {
 		row := t.row(d, i)
-		if i > from {
+		if i > first {
 			b.WriteString(", ")
 		}
 		b.WriteString("(?" + strings.Repeat(", ?", len(row)-1) + ")")

@@ -180,14 +180,14 @@ func (r *run) measure(ctx context.Context, chosen []*Shape) (*Result, error) {
 		return nil, err
 	}
 	watch := bench.StartWatch()
-	before, err := r.processors()
+	before, err := r.processorTime()
 	if err != nil {
 		return nil, err
 	}
 	if err := r.measureAll(ctx); err != nil {
 		return nil, err
 	}
-	after, err := r.processors()
+	after, err := r.processorTime()
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +200,8 @@ func (r *run) measure(ctx context.Context, chosen []*Shape) (*Result, error) {
 	return res, nil
 }
 
-// processors returns the processor time of both servers together.
-func (r *run) processors() (sum time.Duration, err error) {
+// processorTime returns the processor time of both servers together.
+func (r *run) processorTime() (sum time.Duration, err error) {
 	for _, s := range r.servers {
 		t, err := s.processor()
 		if err != nil {
@@ -241,7 +241,8 @@ func (r *run) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// turns gives each server a turn with a shape. Both servers get the same sequence of parameters.
+// turns gives each server a turn with a shape, whose row is row n. Both servers get the same sequence of
+// parameters. It skips shapes that failed or were answered differently.
 func (r *run) turns(ctx context.Context, row *Row, round int, n uint64) error {
 	if row.hasFailed() || row.Difference != "" {
 		return nil
@@ -252,7 +253,7 @@ func (r *run) turns(ctx context.Context, row *Row, round int, n uint64) error {
 	}
 	var sources [2]*source
 	for _, i := range order {
-		sources[i] = r.source.fork(mix(r.cfg.Seed + uint64(round)<<32 + n))
+		sources[i] = r.source.fork(mix(r.cfg.Seed + (uint64(round) << 32) + n))
 		if err := r.turn(ctx, row, i, sources[i]); err != nil {
 			return err
 		}
@@ -269,8 +270,8 @@ const (
 	chunkMax      = 128 // executions between two looks at the clocks
 )
 
-// turn executes a shape at a server until the turn is over. The first execution is not measured.
-func (r *run) turn(ctx context.Context, row *Row, i int, from *source) error {
+// turn executes a shape at server i until the turn is over. The first execution is not measured.
+func (r *run) turn(ctx context.Context, row *Row, i int, parameters *source) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, r.patience, errPatience(r.patience))
 	defer cancel()
 	s := r.sessions[i][row.Mode]
@@ -278,15 +279,15 @@ func (r *run) turn(ctx context.Context, row *Row, i int, from *source) error {
 	err := s.prepare(bounded, row.shape)
 	t := &turn{}
 	if err == nil {
-		err = t.chunk(bounded, s, row.shape, from, 1)
+		err = t.chunk(bounded, s, row.shape, parameters, 1)
 	}
 	for size := 1; err == nil && !r.isOver(t); size = min(2*size, chunkMax) {
-		err = t.chunk(bounded, s, row.shape, from, r.sizeOf(t, size))
+		err = t.chunk(bounded, s, row.shape, parameters, r.sizeOf(t, size))
 	}
 	switch {
 	case err == nil:
 	case t.executions == 0 || bounded.Err() == nil || ctx.Err() != nil:
-		return r.fail(ctx, bounded, row, i, err)
+		return r.fail(ctx, bounded, row, i, err) // an error of the server, nothing measured in time, or the end of the run
 	default: // the patience has ended: the executions measured before that count
 		if err := s.renew(ctx); err != nil {
 			return err
@@ -304,7 +305,8 @@ func (r *run) sizeOf(t *turn, size int) int {
 	if t.executions == 0 {
 		return 1
 	}
-	fits := int((r.cfg.Turn-t.took)/(t.took/time.Duration(t.executions)+1)) + 1
+	each := t.took/time.Duration(t.executions) + 1 // ns, not 0
+	fits := int((r.cfg.Turn-t.took)/each) + 1
 	return max(1, min(size, max(fits, executionsMin-t.executions)))
 }
 
@@ -317,12 +319,13 @@ type turn struct {
 	latencies  []time.Duration
 }
 
-// chunk executes a shape n times. The first chunk is not measured.
-func (t *turn) chunk(ctx context.Context, s *session, of *Shape, from *source, n int) error {
+// chunk executes a shape n times, after the preludes of all these executions. The first chunk is not
+// measured.
+func (t *turn) chunk(ctx context.Context, s *session, shape *Shape, parameters *source, n int) error {
 	draws := make([][]draw, n)
 	for i := range draws {
-		draws[i] = from.draw(of)
-		if err := s.prelude(ctx, of, draws[i]); err != nil {
+		draws[i] = parameters.draw(shape)
+		if err := s.prelude(ctx, shape, draws[i]); err != nil {
 			return err
 		}
 	}
@@ -333,7 +336,7 @@ func (t *turn) chunk(ctx context.Context, s *session, of *Shape, from *source, n
 	var took time.Duration
 	latencies := make([]time.Duration, 0, n)
 	for _, ds := range draws {
-		l, err := s.execute(ctx, of, ds)
+		l, err := s.execute(ctx, shape, ds)
 		if err != nil {
 			return err
 		}
@@ -348,7 +351,7 @@ func (t *turn) chunk(ctx context.Context, s *session, of *Shape, from *source, n
 		t.isWarm = true
 		return nil
 	}
-	t.executions, t.took, t.processor = t.executions+n, t.took+took, t.processor+after-before
+	t.executions, t.took, t.processor = t.executions+n, t.took+took, t.processor+(after-before)
 	t.latencies = append(t.latencies, latencies...)
 	return nil
 }

@@ -45,7 +45,7 @@ type draw map[string]value
 // A source draws parameters.
 type source struct {
 	random *rand.Rand
-	// next has the next value of each parameter that never repeats.
+	// next has the next value of each parameter that never repeats, by the parameter's key (parseNext).
 	next map[*byte]int64
 }
 
@@ -68,11 +68,11 @@ func (s *source) skip(used *source) {
 }
 
 // draw draws the parameters for one execution of a shape.
-func (s *source) draw(of *Shape) []draw {
-	ds := make([]draw, of.repetitions())
+func (s *source) draw(shape *Shape) []draw {
+	ds := make([]draw, shape.repetitions())
 	for i := range ds {
 		ds[i] = make(draw)
-		for _, q := range of.parameters {
+		for _, q := range shape.parameters {
 			ds[i][q.name] = q.draw(s, ds[i])
 		}
 	}
@@ -90,18 +90,18 @@ func parseBound(text string, rows int64) (int64, error) {
 	if m == nil {
 		return 0, fmt.Errorf("the bound %q is neither a number nor like rows/10-9", text)
 	}
-	of := func(text, otherwise string) int64 {
+	integer := func(text, otherwise string) int64 {
 		n, _ := strconv.ParseInt(cmp.Or(text, otherwise), 10, 64) // digits by the pattern
 		return n
 	}
 	if m[2] == "" {
-		return of(m[5], ""), nil
+		return integer(m[5], ""), nil
 	}
-	divisor := of(m[3], "1")
+	divisor := integer(m[3], "1")
 	if divisor == 0 {
 		return 0, fmt.Errorf("the bound %q divides by 0", text)
 	}
-	return of(m[1], "1")*rows/divisor + of(m[4], "0"), nil
+	return integer(m[1], "1")*rows/divisor + integer(m[4], "0"), nil
 }
 
 // parseNumber parses the description of a number. It also returns the parameter that
@@ -133,19 +133,20 @@ func parseNumber(fields []string, rows int64) (n number, base string, err error)
 	return nil, "", fmt.Errorf("%q draws no number; it is int LOW HIGH, next FIRST [step N] or plus NAME N", what)
 }
 
-func parseNext(first, step string) (number, error) {
-	from, err1 := strconv.ParseInt(first, 10, 64)
-	by, err2 := strconv.ParseInt(step, 10, 64)
+// parseNext returns a number that is first when it is first drawn from a source, and then grows by step.
+func parseNext(firstText, stepText string) (number, error) {
+	first, err1 := strconv.ParseInt(firstText, 10, 64)
+	step, err2 := strconv.ParseInt(stepText, 10, 64)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
-	key := new(byte)
+	key := new(byte) // its address stands for the parameter
 	return func(s *source, _ draw) int64 {
 		n, ok := s.next[key]
 		if !ok {
-			n = from
+			n = first
 		}
-		s.next[key] = n + by
+		s.next[key] = n + step
 		return n
 	}, nil
 }
@@ -159,13 +160,13 @@ func parseParameter(text string, rows int64) (q parameter, err error) {
 	q.name, q.items = fields[0], 1
 	switch kind, rest := fields[1], fields[2:]; {
 	case kind == "list" && len(rest) == 5:
-		err = q.list(rest, rows)
+		err = q.parseList(rest, rows)
 	case kind == "one" && rest[0] == "of" && len(rest) == 2:
 		q.oneOf(strings.Split(rest[1], "|"))
 	case kind == "int" || kind == "next" || kind == "plus":
 		err = q.convert(fields[1:], rows, func(n int64) any { return n })
 	default:
-		err = q.converted(kind, text, rows)
+		err = q.parseConverted(kind, text, rows)
 	}
 	if err != nil {
 		return q, fmt.Errorf(":%s: %w", q.name, err)
@@ -173,7 +174,7 @@ func parseParameter(text string, rows int64) (q parameter, err error) {
 	return q, nil
 }
 
-// convert makes q a parameter whose value is a converted number.
+// convert makes q a parameter whose value is a converted number. fields describe the number.
 func (q *parameter) convert(fields []string, rows int64, convert func(int64) any) error {
 	n, base, err := parseNumber(fields, rows)
 	q.base, q.isNumber = base, true
@@ -184,8 +185,8 @@ func (q *parameter) convert(fields []string, rows int64, convert func(int64) any
 	return err
 }
 
-// converted parses KIND ... of NUMBER.
-func (q *parameter) converted(kind, text string, rows int64) error {
+// parseConverted parses KIND ... of NUMBER.
+func (q *parameter) parseConverted(kind, text string, rows int64) error {
 	before, after, ok := strings.Cut(text, " of ")
 	convert := conversions[kind]
 	if kind == "text" {
@@ -204,8 +205,8 @@ var conversions = map[string]func(int64) any{
 	"uuid": func(n int64) any { return uuid(n) }, "hash": func(n int64) any { return hashOf(n) },
 }
 
-// list parses N of int LOW HIGH.
-func (q *parameter) list(fields []string, rows int64) error {
+// parseList parses N of int LOW HIGH.
+func (q *parameter) parseList(fields []string, rows int64) error {
 	n, err := strconv.Atoi(fields[0])
 	if err != nil || n < 1 || fields[1] != "of" || fields[2] != "int" {
 		return fmt.Errorf("%q is not N of int LOW HIGH", strings.Join(fields, " "))
@@ -233,7 +234,7 @@ func (q *parameter) list(fields []string, rows int64) error {
 	return nil
 }
 
-// oneOf makes q a parameter whose value is one of words.
+// oneOf makes q a parameter whose value is one of words; the values are numbers if all words are.
 func (q *parameter) oneOf(words []string) {
 	values := make([]any, len(words))
 	areNumbers := true
@@ -274,7 +275,7 @@ func uuid(n int64) string {
 // mix returns a number that looks random (the finalizer of SplitMix64).
 func mix(n uint64) uint64 {
 	n += 0x9e3779b97f4a7c15
-	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
-	n = (n ^ n>>27) * 0x94d049bb133111eb
-	return n ^ n>>31
+	n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9
+	n = (n ^ (n >> 27)) * 0x94d049bb133111eb
+	return n ^ (n >> 31)
 }

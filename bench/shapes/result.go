@@ -71,7 +71,7 @@ type Summary struct {
 	Mean    float64 `json:"mean"`
 	Latency float64 `json:"latency"`
 	AtPar   int     `json:"atPar"` // ratios of at least 1
-	// Under08 and the fields below count the shapes whose ratio is in a range.
+	// These count the shapes whose ratio is under 0.8, under 0.5 and under 0.05.
 	Under08  int `json:"under0.8"`
 	Under05  int `json:"under0.5"`
 	Under005 int `json:"under0.05"`
@@ -91,7 +91,8 @@ func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 
 func (r *Row) hasFailed() bool { return r.Figures[0].Error != "" || r.Figures[1].Error != "" }
 
-// trouble describes why the shape was not measured: a difference or a failure.
+// trouble describes why the shape was not measured: a difference or a failure; empty if there is
+// neither.
 func (r *Row) trouble(names [2]string) string {
 	var parts []string
 	for i, f := range r.Figures {
@@ -105,7 +106,8 @@ func (r *Row) trouble(names [2]string) string {
 	return strings.Join(parts, "; ")
 }
 
-// summarize computes the figures of a shape from its rounds.
+// summarize computes the figures of a shape from its rounds. Ratio stays 0 if the shape was not measured
+// at both servers.
 func (r *Row) summarize() {
 	if r.hasFailed() || r.Difference != "" {
 		return
@@ -215,7 +217,7 @@ func (res *Result) WriteJSON(w io.Writer) error {
 	return e.Encode(res)
 }
 
-// Ratio returns a ratio for people.
+// Ratio returns a ratio for people, with more decimals if it is small; 0 is "-".
 func Ratio(r float64) string {
 	switch {
 	case r == 0:
@@ -233,7 +235,7 @@ func Ratio(r float64) string {
 // header has the column names of the table of shapes.
 var header = []string{"shape", "mode", "MariaDB, µs", "farmsql, µs", "ratio", "lowest to highest", "latency: MariaDB, µs", "farmsql, µs", "ratio"}
 
-// cells returns the columns of header.
+// cells returns the columns of header or, for a shape with trouble, two of them and the trouble.
 func (r *Row) cells(names [2]string) []string {
 	if t := r.trouble(names); t != "" {
 		return []string{r.Shape, string(r.Mode), t}

@@ -137,7 +137,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case end := <-s.ended:
-			s.ended <- end
+			s.ended <- end // for stop
 			return fmt.Errorf("bench/shapes: %s ended while it started (%v): %s", s.Name, end, s.lastWords())
 		case <-ctx.Done():
 			return fmt.Errorf("bench/shapes: %s: %w (%w): %s", s.Name, context.Cause(ctx), err, s.lastWords())
@@ -212,7 +212,7 @@ func (s *Server) processor() (time.Duration, error) {
 	// counts nanoseconds in user and in system mode.
 	const scheduled = 2
 	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^s.Process<<3|scheduled), &t); err != nil {
+	if err := unix.ClockGettime(int32((^s.Process<<3)|scheduled), &t); err != nil {
 		return 0, fmt.Errorf("bench/shapes: the processor time of %s, process %d: %w", s.Name, s.Process, err)
 	}
 	return time.Duration(t.Nano()), nil

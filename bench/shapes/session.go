@@ -48,7 +48,7 @@ func openSession(ctx context.Context, server *Server, mode Mode) (*session, erro
 	return s, nil
 }
 
-// connect opens the connection; after an error it replaces it.
+// connect opens a connection, in place of the one before if there is one.
 func (s *session) connect(ctx context.Context) (err error) {
 	s.disconnect()
 	s.prepared = make(map[string]*sql.Stmt)
@@ -104,11 +104,11 @@ func (s *session) exec(ctx context.Context, text string, args ...any) error {
 }
 
 // prepare prepares the statements of a shape.
-func (s *session) prepare(ctx context.Context, of *Shape) error {
+func (s *session) prepare(ctx context.Context, shape *Shape) error {
 	if s.mode != Prepared {
 		return nil
 	}
-	for _, st := range of.statements {
+	for _, st := range shape.statements {
 		if st.isControl || s.prepared[st.text] != nil {
 			continue
 		}
@@ -146,9 +146,9 @@ func (s *session) change(ctx context.Context, st *statement, args []any) (sql.Re
 }
 
 // prelude executes the statements that precede a shape's execution.
-func (s *session) prelude(ctx context.Context, of *Shape, ds []draw) error {
-	for i := range of.before {
-		st := &of.before[i]
+func (s *session) prelude(ctx context.Context, shape *Shape, ds []draw) error {
+	for i := range shape.before {
+		st := &shape.before[i]
 		if _, err := s.conn.ExecContext(ctx, st.text, st.arguments(ds)...); err != nil {
 			return err
 		}
@@ -157,10 +157,10 @@ func (s *session) prelude(ctx context.Context, of *Shape, ds []draw) error {
 }
 
 // execute executes the shape, reads all rows, and returns how long it took.
-func (s *session) execute(ctx context.Context, of *Shape, ds []draw) (took time.Duration, err error) {
+func (s *session) execute(ctx context.Context, shape *Shape, ds []draw) (took time.Duration, err error) {
 	begin := time.Now()
-	for i := range of.statements {
-		st := &of.statements[i]
+	for i := range shape.statements {
+		st := &shape.statements[i]
 		if !st.isQuery {
 			_, err = s.change(ctx, st, st.arguments(ds))
 		} else {
@@ -185,14 +185,14 @@ func (s *session) read(ctx context.Context, st *statement, args []any) error {
 }
 
 // answer executes a shape, and returns the answers of its statements as text.
-func (s *session) answer(ctx context.Context, of *Shape, ds []draw) (answers []string, err error) {
-	for i := range of.statements {
-		st := &of.statements[i]
+func (s *session) answer(ctx context.Context, shape *Shape, ds []draw) (answers []string, err error) {
+	for i := range shape.statements {
+		st := &shape.statements[i]
 		var a string
 		if st.isQuery {
-			a, err = s.answerRows(ctx, of, st, ds)
+			a, err = s.answerRows(ctx, shape, st, ds)
 		} else {
-			a, err = s.answerChange(ctx, of, st, ds)
+			a, err = s.answerChange(ctx, shape, st, ds)
 		}
 		if err != nil {
 			return nil, err
@@ -202,20 +202,20 @@ func (s *session) answer(ctx context.Context, of *Shape, ds []draw) (answers []s
 	return answers, nil
 }
 
-func (s *session) answerChange(ctx context.Context, of *Shape, st *statement, ds []draw) (string, error) {
+func (s *session) answerChange(ctx context.Context, shape *Shape, st *statement, ds []draw) (string, error) {
 	res, err := s.change(ctx, st, st.arguments(ds))
 	if err != nil {
 		return "", err
 	}
 	changed, _ := res.RowsAffected() // no error: the driver never returns one
 	inserted, _ := res.LastInsertId()
-	if of.compare == compareCounts {
+	if shape.compare == compareCounts {
 		return fmt.Sprintf("%d rows", changed), nil
 	}
 	return fmt.Sprintf("%d rows, insert id %d", changed, inserted), nil
 }
 
-func (s *session) answerRows(ctx context.Context, of *Shape, st *statement, ds []draw) (string, error) {
+func (s *session) answerRows(ctx context.Context, shape *Shape, st *statement, ds []draw) (string, error) {
 	rows, err := s.query(ctx, st, st.arguments(ds))
 	if err != nil {
 		return "", err
@@ -225,9 +225,9 @@ func (s *session) answerRows(ctx context.Context, of *Shape, st *statement, ds [
 		return "", err
 	}
 	switch {
-	case of.compare == compareNothing:
+	case shape.compare == compareNothing:
 		return "", nil
-	case of.compare == compareCounts:
+	case shape.compare == compareCounts:
 		return fmt.Sprintf("%d rows", len(lines)), nil
 	case !st.isOrdered:
 		slices.Sort(lines)

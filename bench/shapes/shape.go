@@ -236,7 +236,7 @@ func (s *Shape) parseStatement(text string) (st statement, err error) {
 	var b strings.Builder
 	st.repetitions = 1
 	for text != "" && err == nil {
-		at := repeatedPattern.FindStringSubmatchIndex(text)
+		at := repeatedPattern.FindStringSubmatchIndex(text) // the bounds of {10 * ROW}, of the number, and of ROW
 		if at == nil {
 			err = s.expand(&b, &st, text, 0)
 			break
@@ -260,7 +260,8 @@ func (s *Shape) parseStatement(text string) (st statement, err error) {
 	return st, err
 }
 
-// expand writes a part of a statement with placeholders in place of parameters.
+// expand writes a part of a statement with placeholders in place of parameters. repetition is the number
+// of the repeated row, from 0.
 func (s *Shape) expand(b *strings.Builder, st *statement, text string, repetition int) error {
 	for _, part := range partPattern.FindAllString(text, -1) {
 		if part[0] != ':' || len(part) == 1 {
