@@ -33,7 +33,7 @@ func (s *store) check(ctx context.Context, want total, uncertain int64) error {
 	if err := s.names[s.here[0]].Check(ctx, hash.Visitor{Pair: c.name}); err != nil {
 		return err
 	}
-	for id := range s.w.gen.nodes {
+	for id := range s.w.gen.nodes { // refs has node 1 first
 		if p := s.w.refs[id].ptr; c.live[id+1] != p && !c.deleted[p] {
 			return broken("node %d is gone", id+1)
 		}
@@ -112,7 +112,7 @@ func checkNode(n node, id uint64) error {
 
 // list checks a list of a node's edges.
 func (c *checker) list(n node, kind uint8) error {
-	id, last, isHead := n.id(), ^uint64(0), true
+	id, last, isHead := n.id(), ^uint64(0), true // last is the time of the edge before, which is newer
 	p, err := n.head(kind)
 	for err == nil && !p.IsNil() {
 		payload, ok, err := c.read(p)
@@ -142,26 +142,26 @@ func (c *checker) list(n node, kind uint8) error {
 
 // edge checks an edge by itself.
 func (c *checker) edge(e []byte, id uint64, kind uint8) error {
-	to, err := decodePtr(e)
+	target, err := decodePtr(e)
 	if err != nil {
 		return err
 	}
 	if sum := binary.LittleEndian.Uint64(e[edgeData:]); sum != edgeSum(e, id, kind) {
-		return broken("node %d, edges of type %d: the edge to %v has the data %x", id, kind, to, sum)
+		return broken("node %d, edges of type %d: the edge to %v has the data %x", id, kind, target, sum)
 	}
-	if c.targets[to] {
-		return broken("node %d: two edges of type %d to %v", id, kind, to)
+	if c.targets[target] {
+		return broken("node %d: two edges of type %d to %v", id, kind, target)
 	}
-	c.targets[to] = true
-	if c.deleted[to] {
+	c.targets[target] = true
+	if c.deleted[target] {
 		return nil
 	}
-	payload, ok, err := c.read(to)
+	payload, ok, err := c.read(target)
 	if err != nil {
 		return err
 	}
-	if !ok || len(payload) < nodeBytes || c.live[node(payload).id()] != to {
-		return broken("node %d: an edge of type %d to %v, where no node is", id, kind, to)
+	if !ok || len(payload) < nodeBytes || c.live[node(payload).id()] != target {
+		return broken("node %d: an edge of type %d to %v, where no node is", id, kind, target)
 	}
 	return nil
 }

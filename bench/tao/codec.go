@@ -125,9 +125,9 @@ func (b block) setN(n int) { binary.LittleEndian.PutUint16(b[blockLength:], uint
 func (b block) room() int    { return min(edgesMax, (len(b)-blockBytes)/edgeBytes) }
 func (b block) isHead() bool { return b[blockIsHead] != 0 }
 
-func (b block) setHead(is bool) {
+func (b block) setHead(isHead bool) {
 	b[blockIsHead] = 0
-	if is {
+	if isHead {
 		b[blockIsHead] = 1
 	}
 }
@@ -165,6 +165,7 @@ func (b block) insert(e []byte) {
 	copy(b.edge(i), e)
 }
 
+// remove removes edge i: those behind it move one place forward.
 func (b block) remove(i int) {
 	copy(b.edges(i), b.edges(i+1))
 	clear(b.edge(b.n() - 1))
@@ -172,8 +173,8 @@ func (b block) remove(i int) {
 }
 
 // putEdge encodes an edge of a list.
-func putEdge(e []byte, id uint64, kind uint8, to region.Ptr, time uint64) {
-	to.Append(e[:0])
+func putEdge(e []byte, id uint64, kind uint8, target region.Ptr, time uint64) {
+	target.Append(e[:0])
 	binary.LittleEndian.PutUint64(e[edgeTime:], time)
 	binary.LittleEndian.PutUint64(e[edgeData:], edgeSum(e, id, kind))
 }

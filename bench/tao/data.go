@@ -31,9 +31,9 @@ type generator struct {
 // mixed returns the hash of x by the finalizer of SplitMix64.
 func mixed(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
+	return x ^ (x >> 31)
 }
 
 // draw returns one of a node's random numbers, which are the same every time; which selects the number.
@@ -42,13 +42,15 @@ func (g generator) draw(id, which uint64) uint64 { return mixed(mixed(g.seed^id)
 // unit converts 64 random bits to a number in (0, 1].
 func unit(x uint64) float64 { return (float64(x>>11) + 1) / (1 << 53) }
 
-// degree returns the number of a node's edges, of all types.
+// degree returns the number of a node's edges, of all types: the inverse of P (see degreeShape) of a
+// random number.
 func (g generator) degree(id uint64) int {
 	d := degreeScale * (math.Pow(unit(g.draw(id, 0)), -1/degreeShape) - 1)
 	return int(min(d, degreeMax, float64(g.nodes)))
 }
 
-// count returns the number of a node's edges of one type.
+// count returns the number of a node's edges of one type. The types share the edges equally; one that is
+// left over is of the first type.
 func (g generator) count(id uint64, kind uint8) int {
 	return (g.degree(id) + types - 1 - int(kind)) / types
 }
@@ -56,9 +58,11 @@ func (g generator) count(id uint64, kind uint8) int {
 // target returns the target of the k-th edge of a type; the first is the newest. All targets of a
 // node differ, because they are multiples of stride apart.
 func (g generator) target(id uint64, kind uint8, k int) uint64 {
-	return 1 + (g.draw(id, 1)%g.nodes+uint64(k*types+int(kind))*stride)%g.nodes
+	first, steps := g.draw(id, 1)%g.nodes, uint64(k*types+int(kind))
+	return 1 + (first+steps*stride)%g.nodes
 }
 
+// time returns the time of the k-th edge of a type, in microseconds.
 func (g generator) time(k int) uint64 { return newest - uint64(k) }
 
 // length returns the length of a node's data.
@@ -75,7 +79,7 @@ func typeOf(id uint64) uint8 { return uint8(mixed(id) % 10) }
 
 // fillData makes the data of a version of a node.
 func fillData(data []byte, id uint64, version uint32) {
-	x := mixed(id ^ uint64(version)<<32)
+	x := mixed(id ^ (uint64(version) << 32))
 	for len(data) >= 8 {
 		binary.LittleEndian.PutUint64(data, x)
 		data, x = data[8:], x*0x9e3779b97f4a7c15+1

@@ -125,7 +125,7 @@ func (e *executor) doAssocGet() (err error) {
 	e.arg = e.names(e.arg)
 	e.found, err = e.m.Ship(e.ctx, r.node.ptr.Addr, handlerAssocGet, e.arg)
 	switch {
-	case errors.Is(err, outcome.ErrInDoubt): // the primary was lost
+	case errors.Is(err, outcome.ErrInDoubt): // the primary was lost: Retry repeats the read
 		return fmt.Errorf("%w: %w", outcome.ErrConflict, err)
 	case errors.Is(err, region.ErrFreed):
 		return bench.ErrMiss
@@ -133,14 +133,15 @@ func (e *executor) doAssocGet() (err error) {
 	return err
 }
 
-// names encodes the names of the nodes that are asked for.
+// names appends the encoded names of the nodes that are asked for.
 func (e *executor) names(b []byte) []byte {
-	for _, to := range e.r.to {
-		b = to.ptr.Append(b)
+	for _, n := range e.r.targets {
+		b = n.ptr.Append(b)
 	}
 	return b
 }
 
+// doAdd adds a node at the request's machine.
 func (e *executor) doAdd(t *txn.Tx) (err error) {
 	r := e.r
 	e.delta = counted(1, 0)
@@ -189,11 +190,11 @@ func (e *executor) doAssocAdd(t *txn.Tx) error {
 		return err
 	}
 	r := e.r
-	putEdge(e.edge[:], r.node.id, r.edge, r.to[0].ptr, r.time)
+	putEdge(e.edge[:], r.node.id, r.edge, r.targets[0].ptr, r.time)
 	e.delta = counted(0, 1)
-	if in, i := e.list.find(e.edge[:region.PtrBytes]); in >= 0 {
-		e.delta = 0
-		if err := e.list.remove(in, i); err != nil {
+	if block, i := e.list.find(e.edge[:region.PtrBytes]); block >= 0 {
+		e.delta = 0 // the new edge takes the place of one
+		if err := e.list.remove(block, i); err != nil {
 			return err
 		}
 	}
@@ -204,19 +205,19 @@ func (e *executor) doAssocDelete(t *txn.Tx) error {
 	if err := e.open(t, edgesAll); err != nil {
 		return err
 	}
-	in, i := e.list.find(e.r.to[0].ptr.Append(e.edge[:0]))
-	if in < 0 {
+	block, i := e.list.find(e.r.targets[0].ptr.Append(e.edge[:0]))
+	if block < 0 {
 		return bench.ErrMiss
 	}
 	e.delta = counted(0, -1)
-	return e.list.remove(in, i)
+	return e.list.remove(block, i)
 }
 
 // A scan is an assoc_get at the node's primary.
 type scan struct {
 	reader
 	list  list
-	to    []byte // encoded names of the requested nodes
+	names []byte // encoded names of the requested nodes
 	found []byte // the edges that were found
 	ref   *ref
 	kind  uint8
@@ -251,15 +252,15 @@ func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
 	return found, err
 }
 
-// run returns the edges from node n to the requested nodes, whose encoded names are in to. It leaves
+// run returns the edges from node n to the requested nodes, whose encoded names are in names. It leaves
 // out nodes to which n has no edge.
-func (s *scan) run(ctx context.Context, n *ref, kind uint8, to []byte) ([]byte, error) {
-	s.ref, s.kind, s.to, s.found = n, kind, to, s.found[:0]
+func (s *scan) run(ctx context.Context, n *ref, kind uint8, names []byte) ([]byte, error) {
+	s.ref, s.kind, s.names, s.found = n, kind, names, s.found[:0]
 	b, ok, err := s.reader.list(n, kind)
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok || b != nil && !b.isLast():
+	case !ok || (b != nil && !b.isLast()):
 		err = s.m.Run(ctx, s.do)
 	case b != nil:
 		s.match(b)
@@ -281,8 +282,8 @@ func (s *scan) doLong(t *txn.Tx) error {
 
 // match appends to s.found those edges of the block that lead to requested nodes.
 func (s *scan) match(b block) {
-	for to := s.to; len(to) > 0; to = to[region.PtrBytes:] {
-		if i := b.find(to[:region.PtrBytes]); i >= 0 {
+	for names := s.names; len(names) > 0; names = names[region.PtrBytes:] {
+		if i := b.find(names[:region.PtrBytes]); i >= 0 {
 			s.found = append(s.found, b.edge(i)...)
 		}
 	}

@@ -67,21 +67,21 @@ func (l *list) open(t *txn.Tx, at region.Ptr, id uint64, kind uint8, edges int) 
 	return err
 }
 
-// find returns the block and the position of the edge to a node; -1 if there is
-// none.
-func (l *list) find(to []byte) (in, i int) {
-	for in := range l.blocks {
-		if i := l.blocks[in].find(to); i >= 0 {
-			return in, i
+// find returns the index of the block with the edge to the node of this encoded name, and the edge's index
+// in the block; -1 if there is none.
+func (l *list) find(name []byte) (index, i int) {
+	for index := range l.blocks {
+		if i := l.blocks[index].find(name); i >= 0 {
+			return index, i
 		}
 	}
 	return -1, -1
 }
 
 // write opens a block for writing.
-func (l *list) write(in int) error {
-	payload, err := l.t.Write(l.blocks[in].ptr)
-	l.blocks[in].block = payload
+func (l *list) write(index int) error {
+	payload, err := l.t.Write(l.blocks[index].ptr)
+	l.blocks[index].block = payload
 	return err
 }
 
@@ -97,7 +97,7 @@ func (l *list) change(edges int) (node, error) {
 	return l.node, nil
 }
 
-// alloc makes an empty block near the node.
+// alloc makes an empty block near the node, with room for this number of edges.
 func (l *list) alloc(edges int) (listBlock, error) {
 	p, payload, err := l.t.Alloc(payloadFor(edges), l.at.Addr)
 	if err == nil {
@@ -110,8 +110,9 @@ func (l *list) alloc(edges int) (listBlock, error) {
 // because each block points to the next.
 func (l *list) fill(edges [][edgeBytes]byte) error {
 	var next region.Ptr
-	for from := (len(edges) - 1) / edgesMax * edgesMax; from >= 0; from -= edgesMax {
-		part := edges[from:min(from+edgesMax, len(edges))]
+	begin := ((len(edges) - 1) / edgesMax) * edgesMax // of the last block's edges
+	for ; begin >= 0; begin -= edgesMax {
+		part := edges[begin:min(begin+edgesMax, len(edges))]
 		b, err := l.alloc(len(part))
 		if err != nil {
 			return err
@@ -121,7 +122,7 @@ func (l *list) fill(edges [][edgeBytes]byte) error {
 		for i := range part {
 			copy(b.edge(i), part[i][:])
 		}
-		b.setHead(from == 0)
+		b.setHead(begin == 0)
 		next = b.ptr
 	}
 	n, err := l.change(len(edges))
@@ -137,28 +138,28 @@ func (l *list) insert(e []byte, time uint64) error {
 	if err != nil {
 		return err
 	}
-	in := 0 // the block that the edge belongs to: the first with an older edge, or the last
-	for in < len(l.blocks)-1 && l.blocks[in].time(l.blocks[in].n()-1) > time {
-		in++
+	index := 0 // the block that the edge belongs to: the first with an edge that is not newer, or the last
+	for index < len(l.blocks)-1 && l.blocks[index].time(l.blocks[index].n()-1) > time {
+		index++
 	}
 	switch {
 	case len(l.blocks) == 0:
 		err = l.prepend(n)
-	case l.blocks[in].n() < l.blocks[in].room():
-		err = l.write(in)
-	case l.blocks[in].room() < edgesMax:
-		err = l.grow(n, in)
-	case in == 0 && time >= l.blocks[0].time(0):
+	case l.blocks[index].n() < l.blocks[index].room():
+		err = l.write(index)
+	case l.blocks[index].room() < edgesMax: // the block is full, and not of the largest size
+		err = l.grow(n, index)
+	case index == 0 && time >= l.blocks[0].time(0): // the head is full, and the edge is the newest
 		err = l.prepend(n)
 	default:
-		if err = l.split(in); err == nil && time < l.blocks[in+1].time(0) {
-			in++
+		if err = l.split(index); err == nil && time < l.blocks[index+1].time(0) {
+			index++
 		}
 	}
 	if err != nil {
 		return err
 	}
-	l.blocks[in].insert(e)
+	l.blocks[index].insert(e)
 	return nil
 }
 
@@ -181,9 +182,9 @@ func (l *list) prepend(n node) error {
 	return nil
 }
 
-// grow moves a block's edges to a block of the next size.
-func (l *list) grow(n node, in int) error {
-	old := l.blocks[in]
+// grow moves the contents of a block to one of the next size, and the pointer that leads to it.
+func (l *list) grow(n node, index int) error {
+	old := l.blocks[index]
 	b, err := l.alloc(old.n() + 1)
 	if err != nil {
 		return err
@@ -192,8 +193,8 @@ func (l *list) grow(n node, in int) error {
 	if err := l.t.Free(old.ptr); err != nil {
 		return err
 	}
-	l.blocks[in] = b
-	return l.link(n, in, b.ptr)
+	l.blocks[index] = b
+	return l.link(n, index, b.ptr)
 }
 
 // link makes the pointer that leads to block i lead to p instead.
@@ -210,15 +211,15 @@ func (l *list) link(n node, i int, p region.Ptr) error {
 }
 
 // split moves the older half of a block's edges to a new one behind it.
-func (l *list) split(in int) error {
-	if err := l.write(in); err != nil {
+func (l *list) split(index int) error {
+	if err := l.write(index); err != nil {
 		return err
 	}
 	b, err := l.alloc(edgesMax)
 	if err != nil {
 		return err
 	}
-	old := l.blocks[in]
+	old := l.blocks[index]
 	n, half := old.n(), old.n()/2
 	b.setN(n - half)
 	copy(b.edges(0), old.edges(half))
@@ -226,39 +227,40 @@ func (l *list) split(in int) error {
 	clear(old.edges(half))
 	old.setN(half)
 	old.setNext(b.ptr)
-	l.blocks = append(l.blocks[:in+1], append([]listBlock{b}, l.blocks[in+1:]...)...)
+	l.blocks = append(l.blocks[:index+1], append([]listBlock{b}, l.blocks[index+1:]...)...)
 	return nil
 }
 
-// remove removes an edge. It removes the edge's block, too, if the block has no other edge.
-func (l *list) remove(in, i int) error {
+// remove removes an edge. It removes the edge's block, too, if the block has no other edge; after the
+// head, the next block is the head.
+func (l *list) remove(index, i int) error {
 	n, err := l.change(-1)
 	if err != nil {
 		return err
 	}
-	if l.blocks[in].n() > 1 {
-		if err = l.write(in); err == nil {
-			l.blocks[in].remove(i)
+	if l.blocks[index].n() > 1 {
+		if err = l.write(index); err == nil {
+			l.blocks[index].remove(i)
 		}
 		return err
 	}
 	var next region.Ptr
-	if in+1 < len(l.blocks) {
-		next = l.blocks[in+1].ptr
-		if in == 0 {
+	if index+1 < len(l.blocks) {
+		next = l.blocks[index+1].ptr
+		if index == 0 {
 			if err := l.write(1); err != nil {
 				return err
 			}
 			l.blocks[1].setHead(true)
 		}
 	}
-	if err := l.t.Free(l.blocks[in].ptr); err != nil {
+	if err := l.t.Free(l.blocks[index].ptr); err != nil {
 		return err
 	}
-	if err := l.link(n, in, next); err != nil {
+	if err := l.link(n, index, next); err != nil {
 		return err
 	}
-	l.blocks = append(l.blocks[:in], l.blocks[in+1:]...)
+	l.blocks = append(l.blocks[:index], l.blocks[index+1:]...)
 	return nil
 }
 

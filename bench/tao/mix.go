@@ -77,10 +77,11 @@ const (
 // A request is one operation with its parameters.
 type request struct {
 	kind kind
-	node *ref // nil for obj_add
-	edge uint8
-	to   []*ref // the targets of assoc_get
-	// assoc_add and assoc_delete use to[0] and time; obj_add uses id, length and machine.
+	node *ref  // nil for obj_add
+	edge uint8 // the type of the edges
+	// targets are those of assoc_get.
+	targets []*ref
+	// assoc_add and assoc_delete use targets[0] and time; obj_add uses id, length and machine.
 	time    uint64
 	id      uint64
 	length  int
@@ -93,7 +94,7 @@ type mix struct {
 	rnd    *rand.Rand
 	choose chooser
 	thread uint32
-	added  uint32
+	added  uint32 // number of obj_adds drawn
 	// own has the nodes that the client has added; other clients do not know them.
 	own  []*ref
 	upTo [kinds]float64 // sums of the shares up to each kind
@@ -129,24 +130,24 @@ func (m *mix) kind() kind {
 
 // next draws the next request.
 func (m *mix) next(r *request) {
-	r.kind, r.node, r.to = m.kind(), nil, r.to[:0]
+	r.kind, r.node, r.targets = m.kind(), nil, r.targets[:0]
 	if r.kind == objAdd {
 		m.added++
-		r.id = uint64(m.thread)<<32 | uint64(m.added)
+		r.id = (uint64(m.thread) << 32) | uint64(m.added)
 		r.length, r.machine = dataLength(m.rnd.Uint64(), m.rnd.Uint64()), m.rnd.IntN(m.w.target.Machines())
 		return
 	}
 	r.node, r.edge = m.node(r.kind), uint8(m.rnd.UintN(types))
 	switch r.kind {
 	case assocGet:
-		r.to = append(r.to, m.drawTarget(r))
-		for len(r.to) < multiGetMax && m.rnd.Float64() >= multiGet {
-			r.to = append(r.to, m.drawTarget(r))
+		r.targets = append(r.targets, m.drawTarget(r))
+		for len(r.targets) < multiGetMax && m.rnd.Float64() >= multiGet {
+			r.targets = append(r.targets, m.drawTarget(r))
 		}
 	case assocAdd:
-		r.to, r.time = append(r.to, m.uniform()), uint64(time.Now().UnixMicro())
+		r.targets, r.time = append(r.targets, m.uniform()), uint64(time.Now().UnixMicro())
 	case assocDelete:
-		r.to = append(r.to, m.drawTarget(r))
+		r.targets = append(r.targets, m.drawTarget(r))
 	}
 }
 
@@ -159,13 +160,13 @@ func (m *mix) node(k kind) *ref {
 		return m.uniform()
 	}
 	// Popular nodes are spread: they were not loaded side by side.
-	return &m.w.refs[uint64(m.choose[k].Next())*stride%uint64(len(m.w.refs))]
+	return &m.w.refs[(uint64(m.choose[k].Next())*stride)%uint64(len(m.w.refs))]
 }
 
 func (m *mix) uniform() *ref { return &m.w.refs[m.rnd.IntN(len(m.w.refs))] }
 
-// drawTarget draws the target of an edge of the request. With a probability of existing, it is the target of
-// a loaded edge; otherwise it is any loaded node.
+// drawTarget draws the target of an edge of the request. If the request's node was loaded with such
+// edges, it is the target of one of them with the probability existing; otherwise it is any loaded node.
 func (m *mix) drawTarget(r *request) *ref {
 	if r.node.id <= uint64(len(m.w.refs)) && m.rnd.Float64() < existing {
 		if n := m.w.gen.count(r.node.id, r.edge); n > 0 {

@@ -14,7 +14,8 @@ type reader struct {
 	buf []byte
 }
 
-// read reads an object; false says that it is not there any more.
+// read reads an object; false says that it is not there any more, or that p is no pointer, as a mix of
+// two may be (cachedHead).
 func (r *reader) read(p region.Ptr) ([]byte, bool, error) {
 	n := p.Capacity()
 	if cap(r.buf) < n {

@@ -33,7 +33,7 @@ func (h *cachedHead) load() region.Ptr {
 
 // store packs incarnation and class into one word, so that two atomic words hold the pointer.
 func (h *cachedHead) store(p region.Ptr) {
-	h.rest.Store(p.Incarnation()<<8 | uint64(p.Class()))
+	h.rest.Store((p.Incarnation() << 8) | uint64(p.Class()))
 	h.addr.Store(uint64(p.Addr))
 }
 
@@ -82,10 +82,10 @@ func (s *store) addNode(t *txn.Tx, m int, id uint64, length int, place region.Ad
 	return p, s.names[m].Insert(t, appendKey(key[:0], id), appendName(name[:0], p, false))
 }
 
-// loadNodes loads nodes from..to-1.
-func (s *store) loadNodes(ctx context.Context, m int, from, to uint64) error {
+// loadNodes loads nodes first to end-1.
+func (s *store) loadNodes(ctx context.Context, m int, first, end uint64) error {
 	return s.w.target.Machine(m).Run(ctx, func(t *txn.Tx) error {
-		for id := from; id < to; id++ {
+		for id := first; id < end; id++ {
 			if _, err := s.addNode(t, m, id, s.w.gen.length(id), s.places[m]); err != nil {
 				return err
 			}
@@ -94,11 +94,11 @@ func (s *store) loadNodes(ctx context.Context, m int, from, to uint64) error {
 	})
 }
 
-// readNames reads the names of nodes from..to-1.
-func (s *store) readNames(_ context.Context, m int, from, to uint64) error {
+// readNames reads the names of nodes first to end-1.
+func (s *store) readNames(_ context.Context, m int, first, end uint64) error {
 	var key [keyBytes]byte
 	var name [nameBytes]byte
-	for id := from; id < to; id++ {
+	for id := first; id < end; id++ {
 		v, ok, err := s.names[m].Lookup(appendKey(key[:0], id), name[:])
 		if err == nil && !ok {
 			err = broken("node %d has no name", id)
@@ -115,9 +115,9 @@ func (s *store) readNames(_ context.Context, m int, from, to uint64) error {
 	return nil
 }
 
-// loadEdges loads the edges of nodes from..to-1.
-func (s *store) loadEdges(ctx context.Context, m int, from, to uint64) error {
-	for id := from; id < to; id++ {
+// loadEdges loads the edges of nodes first to end-1.
+func (s *store) loadEdges(ctx context.Context, m int, first, end uint64) error {
+	for id := first; id < end; id++ {
 		for kind := range uint8(types) {
 			edges := s.edges(id, kind)
 			if len(edges) == 0 {
@@ -149,9 +149,9 @@ func (s *store) edges(id uint64, kind uint8) [][edgeBytes]byte {
 }
 
 // readHeads caches the heads of lists, as after a long time of reading.
-func (s *store) readHeads(_ context.Context, m int, from, to uint64) error {
+func (s *store) readHeads(_ context.Context, m int, first, end uint64) error {
 	r := reader{m: s.w.target.Machine(m)}
-	for id := from; id < to; id++ {
+	for id := first; id < end; id++ {
 		n := &s.w.refs[id-1]
 		err := r.heads(n)
 		if err != nil && !errors.Is(err, bench.ErrMiss) {

@@ -82,7 +82,7 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	for _, stage := range []struct {
 		name  string
 		isAll bool // each process does the work for all nodes
-		do    func(ctx context.Context, machine int, from, to uint64) error
+		do    func(ctx context.Context, machine int, first, end uint64) error
 	}{
 		{"loading nodes", false, w.store.loadNodes},
 		{"reading names", true, w.store.readNames},
@@ -121,7 +121,7 @@ const batch = 16
 // each calls do with all nodes, in pieces of consecutive numbers. Each piece belongs to one
 // machine. A process does the pieces of its own machines, each at its machine. If isAll is set, it
 // also does the pieces of other processes' machines, at its own first machine.
-func (w *Workload) each(ctx context.Context, stage *bench.Stage, isAll bool, do func(ctx context.Context, machine int, from, to uint64) error) error {
+func (w *Workload) each(ctx context.Context, stage *bench.Stage, isAll bool, do func(ctx context.Context, machine int, first, end uint64) error) error {
 	defer stage.Done()
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
@@ -129,21 +129,21 @@ func (w *Workload) each(ctx context.Context, stage *bench.Stage, isAll bool, do 
 		workers.Go(func() error {
 			for {
 				piece := int(next.Add(1)) - 1
-				from := piece * batch
-				if from >= w.cfg.Nodes {
+				first := piece * batch
+				if first >= w.cfg.Nodes {
 					return nil
 				}
-				to := min(from+batch, w.cfg.Nodes)
+				end := min(first+batch, w.cfg.Nodes)
 				machine := piece % w.target.Machines()
 				if isAll && !w.target.Has(machine) {
 					machine = w.store.here[0]
 				}
 				if w.target.Has(machine) {
-					if err := do(ctx, machine, uint64(from+1), uint64(to+1)); err != nil {
+					if err := do(ctx, machine, uint64(first+1), uint64(end+1)); err != nil {
 						return err
 					}
 				}
-				stage.Add(to - from)
+				stage.Add(end - first)
 			}
 		})
 	}
@@ -160,11 +160,11 @@ func (w *Workload) NewClient(_ context.Context, th *bench.Thread) (bench.Client,
 const nodesShift = 40
 
 // counted packs numbers of nodes and edges into one; either can be negative.
-func counted(nodes, edges int) int64 { return int64(nodes)<<nodesShift + int64(edges) }
+func counted(nodes, edges int) int64 { return (int64(nodes) << nodesShift) + int64(edges) }
 
 // counts is the inverse of counted, or of a sum of its results.
 func counts(n int64) (nodes, edges int64) {
-	edges = n << (64 - nodesShift) >> (64 - nodesShift)
+	edges = (n << (64 - nodesShift)) >> (64 - nodesShift) // the low bits, with their sign
 	return (n - edges) >> nodesShift, edges
 }
 

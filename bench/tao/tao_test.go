@@ -188,10 +188,10 @@ func testReads(t *testing.T, c *client, n *ref) {
 				t.Errorf("node %d: newest edges %x, want %x", n.id, got, newest)
 			}
 		}
-		if got := do(request{kind: assocGet, edge: kind, to: to}); len(got) != len(all) {
+		if got := do(request{kind: assocGet, edge: kind, targets: to}); len(got) != len(all) {
 			t.Errorf("node %d: edges %x, want %x", n.id, got, all)
 		}
-		if got := do(request{kind: assocGet, edge: kind, to: []*ref{{ptr: region.MakePtr(1<<33, 1, 1)}}}); len(got) > 0 {
+		if got := do(request{kind: assocGet, edge: kind, targets: []*ref{{ptr: region.MakePtr(1<<33, 1, 1)}}}); len(got) > 0 {
 			t.Errorf("node %d: edges to nowhere %x", n.id, got)
 		}
 	}
@@ -207,19 +207,19 @@ func TestList(t *testing.T) {
 	for _, k := range []int{0, 1} { // begin with an empty list
 		for i := range w.gen.count(n.id, uint8(k)) {
 			to := &w.refs[w.gen.target(n.id, uint8(k), i)-1]
-			testDo(t, c, request{kind: assocDelete, node: n, edge: uint8(k), to: []*ref{to}})
+			testDo(t, c, request{kind: assocDelete, node: n, edge: uint8(k), targets: []*ref{to}})
 		}
 	}
 	for round := range 3000 {
 		to := &w.refs[rnd.IntN(len(w.refs))]
-		i := slices.IndexFunc(model, func(r request) bool { return r.to[0] == to })
-		r := request{kind: assocAdd, node: n, to: []*ref{to}, time: uint64(10_000 + round)}
+		i := slices.IndexFunc(model, func(r request) bool { return r.targets[0] == to })
+		r := request{kind: assocAdd, node: n, targets: []*ref{to}, time: uint64(10_000 + round)}
 		if round%3 == 0 {
 			r.time = uint64(rnd.IntN(10_000)) // late
 		}
 		if len(model) > 0 && (round/500)%2 == 1 {
 			i = rnd.IntN(len(model))
-			r = request{kind: assocDelete, node: n, to: model[i].to}
+			r = request{kind: assocDelete, node: n, targets: model[i].targets}
 		}
 		testDo(t, c, r)
 		if i >= 0 {
@@ -300,7 +300,7 @@ func TestDeletedNode(t *testing.T) {
 				if k == objAdd {
 					continue
 				}
-				if err := c.execute(t.Context(), &request{kind: k, node: n, to: []*ref{&w.refs[50]}}); !errors.Is(err, bench.ErrMiss) {
+				if err := c.execute(t.Context(), &request{kind: k, node: n, targets: []*ref{&w.refs[50]}}); !errors.Is(err, bench.ErrMiss) {
 					t.Errorf("%s: %v", kindNames[k], err)
 				}
 			}
@@ -455,7 +455,7 @@ func TestBroken(t *testing.T) {
 		t.Helper()
 		for _, k := range of {
 			n.heads[0].store(region.Ptr{})
-			if err := c.execute(t.Context(), &request{kind: k, node: n, to: []*ref{n}}); !errors.Is(err, bench.ErrInconsistent) {
+			if err := c.execute(t.Context(), &request{kind: k, node: n, targets: []*ref{n}}); !errors.Is(err, bench.ErrInconsistent) {
 				t.Errorf("%s: %v", kindNames[k], err)
 			}
 		}
