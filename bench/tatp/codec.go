@@ -19,7 +19,8 @@ const (
 	facilityDataA  = 2
 )
 
-// A key is memory for the key of one row at a time.
+// A key is memory for the key of one row at a time. Its methods make the keys of the tables: id of a
+// subscriber, kind of access information or a facility, forward of a call forwarding.
 type key [forwardKeyBytes]byte
 
 func (k *key) id(id uint32) []byte {
@@ -42,7 +43,7 @@ func (k *key) forward(id uint32, kind, start uint8) []byte {
 func (s *subscriber) encode(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, s.bits)
 	for i := 0; i < len(s.hex); i += 2 {
-		b = append(b, s.hex[i]<<4|s.hex[i+1])
+		b = append(b, (s.hex[i]<<4)|s.hex[i+1])
 	}
 	b = append(b, s.bytes[:]...)
 	b = binary.LittleEndian.AppendUint32(b, s.msc)

@@ -93,7 +93,7 @@ func (g *generator) person(id uint32) *person {
 	}
 	n := 0
 	kinds := g.some(facilityMax, 1+g.rnd.IntN(facilityMax))
-	for cap(p.facilities) < facilityMax {
+	for cap(p.facilities) < facilityMax { // the elements are used again, with their memory for forwards
 		p.facilities = append(p.facilities[:cap(p.facilities)], facility{})
 	}
 	p.facilities = p.facilities[:len(kinds)]
@@ -141,6 +141,7 @@ func (p *person) find(kind uint8) *facility {
 	return nil
 }
 
+// positive draws a number from 1 to 2^32-1.
 func positive(rnd *rand.Rand) uint32 { return 1 + uint32(rnd.Uint64N(1<<32-1)) }
 
 func letters(rnd *rand.Rand, b []byte) {
@@ -157,8 +158,8 @@ func digits(rnd *rand.Rand, n *[numberDigits]byte) {
 
 // totals are sums over all loaded data.
 type totals struct {
-	access, accessData                uint64
-	facilities, active, facilityError uint64
+	access, accessData                uint64 // rows of access information; their data1, data2 and kind
+	facilities, active, facilityError uint64 // facilities; the active ones; errorCntrl of all
 	forwards                          uint64
 }
 

@@ -28,15 +28,15 @@ var kindNames = [kinds]string{
 var share = [kinds]int{35, 10, 35, 2, 14, 2, 2}
 
 // byPercent is the kind for each of a hundred numbers.
-var byPercent = func() (of [100]kind) {
+var byPercent = func() (all [100]kind) {
 	n := 0
 	for k, s := range share {
 		for range s {
-			of[n] = kind(k)
+			all[n] = kind(k)
 			n++
 		}
 	}
-	return of
+	return all
 }()
 
 // A request is one transaction with its parameters.
@@ -73,8 +73,8 @@ func newMix(seed uint64, subscribers int) *mix {
 	return m
 }
 
-// subscriber draws a subscriber, not uniformly: numbers with more bits set are more
-// likely.
+// subscriber draws a subscriber by the description's NURand, not uniformly: numbers with more bits set
+// are more likely.
 func (m *mix) subscriber() uint32 {
 	return uint32((m.rnd.Uint64N(m.a+1)|(1+m.rnd.Uint64N(m.subscribers)))%m.subscribers) + 1
 }
@@ -104,7 +104,7 @@ func (m *mix) start() uint8 { return startStep * uint8(m.rnd.UintN(forwardMax)) 
 
 // An executor executes requests through one API.
 type executor interface {
-	// execute runs a request once, or until it does not meet a conflict.
+	// execute executes a request, and repeats it after conflicts.
 	execute(ctx context.Context, r *request) error
 	close() error
 }

@@ -62,7 +62,7 @@ func (s *nativeStore) create(ctx context.Context) error {
 		name       string
 		key, value int
 		perPerson  float64
-		take       func(t *tables) **hash.Table
+		field      func(t *tables) **hash.Table
 	}{
 		{"subscribers", idBytes, subscriberBytes, 1, func(t *tables) **hash.Table { return &t.subscribers }},
 		{"numbers", numberDigits, idBytes, 1, func(t *tables) **hash.Table { return &t.numbers }},
@@ -75,7 +75,7 @@ func (s *nativeStore) create(ctx context.Context) error {
 			return err
 		}
 		for m, tb := range handles {
-			*t.take(&s.tables[m]) = tb
+			*t.field(&s.tables[m]) = tb
 		}
 		if !target.Leads() {
 			continue
@@ -104,9 +104,9 @@ func (s *nativeStore) newLoader(context.Context) (loader, error) {
 
 func (l *nativeLoader) close() error { return nil }
 
-func (l *nativeLoader) load(ctx context.Context, from, to uint32) error {
+func (l *nativeLoader) load(ctx context.Context, first, last uint32) error {
 	return l.s.w.target.Machine(l.m).Run(ctx, func(t *txn.Tx) error {
-		for id := from; id <= to; id++ {
+		for id := first; id <= last; id++ {
 			if err := l.s.tables[l.m].put(t, l.g.person(id)); err != nil {
 				return err
 			}
@@ -261,7 +261,7 @@ func (c *nativeClient) doUpdateSubscriberData(t *txn.Tx) error {
 		return err
 	}
 	next = append(c.buf[:0], s...)
-	next[subscriberBits] = next[subscriberBits]&^1 | r.bit
+	next[subscriberBits] = (next[subscriberBits] &^ 1) | r.bit
 	return c.tb.subscribers.Put(t, key, next)
 }
 
@@ -310,7 +310,7 @@ type updater struct {
 	id, vlr uint32
 	key     key
 	buf     [subscriberBytes]byte
-	update  func(*txn.Tx) error
+	update  func(*txn.Tx) error // doUpdate, a value that is created once
 }
 
 func (s *nativeStore) newUpdater(m int) *updater {
@@ -363,7 +363,7 @@ func (c *nativeClient) doInsertForward(t *txn.Tx) error {
 		if err != nil {
 			return err
 		}
-		isKnown = isKnown || ok && kind == r.which
+		isKnown = isKnown || (ok && kind == r.which)
 	}
 	if !isKnown {
 		return bench.ErrMiss
@@ -392,7 +392,7 @@ func (c *nativeClient) doDeleteForward(t *txn.Tx) error {
 	return err
 }
 
-// sameBut reports whether two rows differ at most in the bytes [from, to).
-func sameBut(a, b []byte, from, to int) bool {
-	return len(a) == len(b) && bytes.Equal(a[:from], b[:from]) && bytes.Equal(a[to:], b[to:])
+// sameBut reports whether two rows differ at most in the bytes [begin, end).
+func sameBut(a, b []byte, begin, end int) bool {
+	return len(a) == len(b) && bytes.Equal(a[:begin], b[:begin]) && bytes.Equal(a[end:], b[end:])
 }

@@ -70,7 +70,7 @@ func (s *nativeStore) isSubscriber(g *generator, key, row []byte) bool {
 	if len(row) != len(want) || binary.LittleEndian.Uint32(row[subscriberVLR:]) == 0 {
 		return false
 	}
-	want[subscriberBits] = want[subscriberBits]&^1 | row[subscriberBits]&1
+	want[subscriberBits] = (want[subscriberBits] &^ 1) | (row[subscriberBits] & 1)
 	return sameBut(row, want, subscriberVLR, subscriberVLR+4)
 }
 

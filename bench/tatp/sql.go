@@ -80,13 +80,13 @@ func (i *insert) add(format string, args ...any) {
 }
 
 // load inserts a range of subscribers, with one statement for each table.
-func (l *sqlLoader) load(ctx context.Context, from, to uint32) error {
+func (l *sqlLoader) load(ctx context.Context, first, last uint32) error {
 	tables := [4]insert{{table: "subscriber"}, {table: "access_info"}, {table: "special_facility"}, {table: "call_forwarding"}}
-	for id := from; id <= to; id++ {
+	for id := first; id <= last; id++ {
 		p := l.g.person(id)
 		var bits [10]uint16
 		for i := range bits {
-			bits[i] = p.bits >> i & 1
+			bits[i] = (p.bits >> i) & 1
 		}
 		tables[0].add("%d,'%s',%s,%s,%s,%d,%d", id, numberOf(id), listed(bits), listed(p.hex), listed(p.bytes), p.msc, p.vlr)
 		for _, a := range p.access {
@@ -210,7 +210,7 @@ func (c *sqlClient) attempt(ctx context.Context, r *request) error {
 	case updateSubscriberData:
 		return c.transaction(ctx, func() error {
 			if err := c.exec(ctx, updateBit, r.bit, r.id); err != nil && !errors.Is(err, bench.ErrMiss) {
-				return err // a row that has the value already does not count as changed
+				return err // ErrMiss only says that the bit had the value already
 			}
 			return c.updateFacility(ctx, r)
 		})

@@ -51,7 +51,8 @@ type store interface {
 
 // A loader puts subscribers into the tables in batches.
 type loader interface {
-	load(ctx context.Context, from, to uint32) error
+	// load puts subscribers first to last, both included.
+	load(ctx context.Context, first, last uint32) error
 	close() error
 }
 
@@ -123,15 +124,15 @@ func (w *Workload) loadSubscribers(ctx context.Context, p *bench.Progress) error
 			}
 			for err == nil {
 				n := int(next.Add(1)) - 1
-				from := n * batch
-				if from >= w.cfg.Subscribers {
+				before := n * batch // subscribers in the batches before
+				if before >= w.cfg.Subscribers {
 					break
 				}
-				to := min(from+batch, w.cfg.Subscribers)
+				last := min(before+batch, w.cfg.Subscribers)
 				if w.target.IsMine(n) {
-					err = l.load(ctx, uint32(from+1), uint32(to))
+					err = l.load(ctx, uint32(before+1), uint32(last))
 				}
-				stage.Add(to - from)
+				stage.Add(last - before)
 			}
 			if closed := l.close(); err == nil {
 				err = closed
