@@ -35,6 +35,7 @@ type Config struct {
 	Drop bool
 }
 
+// validate sets the defaults, and returns an error for sizes out of bounds.
 func (c *Config) validate() error {
 	for _, f := range []struct {
 		v       *int

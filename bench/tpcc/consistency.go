@@ -55,9 +55,9 @@ func (l *ledger) check() error {
 	return a.found
 }
 
-// require records a violation of the condition unless ok is true.
-func (a *auditor) require(condition int, ok bool, format string, args ...any) {
-	if ok {
+// require records a violation of the condition unless it holds.
+func (a *auditor) require(condition int, holds bool, format string, args ...any) {
+	if holds {
 		return
 	}
 	for i := range a.found {

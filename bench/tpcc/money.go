@@ -27,10 +27,10 @@ var (
 	_ sql.Scanner   = (*rate)(nil)
 )
 
-// less returns what is left of m after a discount.
+// less returns what is left of m after a discount, cut to whole cents.
 func (m money) less(discount rate) money { return m * money(rateOne-discount) / rateOne }
 
-// plus returns m with taxes.
+// plus returns m with taxes, cut to whole cents.
 func (m money) plus(taxes rate) money { return m * money(rateOne+taxes) / rateOne }
 
 func (m money) String() string { return fixed(int64(m), moneyDigits) }

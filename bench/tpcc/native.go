@@ -40,7 +40,8 @@ func (x *native) part(warehouse int) *partition {
 	return &x.partitions[partitionOf(warehouse, len(x.partitions))]
 }
 
-// number returns a key. It is valid until the next call, which uses the same memory.
+// number returns a key, which is also in x.key. It is valid until the next call, which uses the same
+// memory.
 func (x *native) number(warehouse, district, number int) []byte {
 	x.key = appendKey(x.key[:0], warehouse, district, number)
 	return x.key
@@ -84,7 +85,8 @@ func insert(t *txn.Tx, tb *hash.Table, key []byte, bytes int, hint region.Addr) 
 	return p, row, tb.Insert(t, key, p.Append(value[:0]))
 }
 
-// whom returns the address of the customer that w describes.
+// whom returns the address of the customer with w's number or, without one, of the middle one of those
+// with w's last name.
 func (x *native) whom(t *txn.Tx, w *whom) (region.Ptr, error) {
 	part := x.part(w.warehouse)
 	if w.number != 0 {

@@ -19,6 +19,7 @@ type nativeLoader struct {
 // several objects, of up to 1 KB together.
 const rowsMax = 100
 
+// add keeps a row until there are rowsMax, which it then loads.
 func (l *nativeLoader) add(row func(*txn.Tx) error) error {
 	l.rows = append(l.rows, row)
 	if len(l.rows) < rowsMax {
@@ -150,6 +151,7 @@ func (l *nativeLoader) customer(r *customerRow, paid *historyRow) error {
 		if err := part.histories.Insert(t, l.key, b); err != nil {
 			return err
 		}
+		// Customers with the same last name are sorted by first name.
 		l.key = appendName(l.key[:0], row.warehouse, row.district, row.last)
 		l.key = append(append(l.key, row.first...), make([]byte, nameMax-len(row.first))...)
 		return part.lastNames.Insert(t, binary.BigEndian.AppendUint32(l.key, uint32(row.id)), p)

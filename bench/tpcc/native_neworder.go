@@ -35,7 +35,7 @@ func (x *native) enter(t *txn.Tx, in *newOrder) error {
 		return err
 	}
 	if len(x.rows) < len(in.lines) {
-		return errUnusedItem
+		return errUnusedItem // findLines has stopped at it
 	}
 	discount := rate(customerDiscount.get(customer))
 	taxes := rate(placeTax.get(warehouse) + placeTax.get(district))
@@ -129,18 +129,19 @@ func (x *native) findLines(t *txn.Tx, in *newOrder) error {
 	return nil
 }
 
-// enterLine takes the item from stock, and writes the line into row.
+// enterLine takes the item of line i from stock, and writes the line into row. It returns the line's
+// amount.
 func (x *native) enterLine(t *txn.Tx, in *newOrder, i int, row []byte) (money, error) {
-	line, at := &in.lines[i], &x.rows[i]
-	item, err := t.Read(at.item)
+	line, rows := &in.lines[i], &x.rows[i]
+	item, err := t.Read(rows.item)
 	if err != nil {
 		return 0, err
 	}
-	stock, err := t.Write(at.stock)
+	stock, err := t.Write(rows.stock)
 	if err != nil {
 		return 0, err
 	}
-	data, err := t.Read(at.data)
+	data, err := t.Read(rows.data)
 	if err != nil {
 		return 0, err
 	}

@@ -33,7 +33,7 @@ func (x *native) pay(t *txn.Tx, in *payment) error {
 	return x.remember(t, in, placeName.get(warehouse), placeName.get(district))
 }
 
-// payFor changes the customer.
+// payFor changes the customer; one with bad credit also gets a note.
 func (x *native) payFor(t *txn.Tx, in *payment) error {
 	p, err := x.whom(t, &in.customer)
 	if err != nil {
@@ -77,6 +77,7 @@ func (x *native) remember(t *txn.Tx, in *payment, warehouse, district []byte) er
 		atWarehouse: in.warehouse, atDistrict: in.district, at: in.paid, amount: in.amount,
 	}
 	h.encode(row[:])
+	// H_DATA is the names of the warehouse and the district, with historyGap between.
 	text := row[historyText.at:]
 	copy(text[copy(text, warehouse)+len(historyGap):], district)
 	copy(text[len(warehouse):], historyGap)

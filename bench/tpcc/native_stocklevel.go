@@ -63,7 +63,8 @@ func (x *native) recentLines(t *txn.Tx, in *stockLevel) error {
 // countLow counts the items whose stock in the warehouse is below the threshold. It waits for all
 // lookups together, and then for all rows together.
 func (x *native) countLow(in *stockLevel, items []int) error {
-	x.keys, x.found, x.low = x.keys[:0], x.found[:0], slices.Grow(x.low[:0], len(items)*keyBytes)
+	x.keys, x.found = x.keys[:0], x.found[:0]
+	x.low = slices.Grow(x.low[:0], len(items)*keyBytes) // the memory of all keys
 	for i, item := range items {
 		x.low = appendKey(x.low, in.warehouse, 0, item)
 		x.keys = append(x.keys, x.low[i*keyBytes:])
@@ -99,7 +100,7 @@ func (x *native) countLow(in *stockLevel, items []int) error {
 func (x *native) quantity(op worker.Operation, p region.Ptr) (int, error) {
 	x.row = slices.Grow(x.row[:0], p.Capacity())[:p.Capacity()]
 	if v, ok := op.Look(p); ok {
-		v.Copy(x.row[:stockOrders], int(stockQuantity))
+		v.Copy(x.row[:stockOrders], int(stockQuantity)) // only the quantity: stockOrders is the next field
 		if v.Valid() {
 			return stockQuantity.get(x.row), nil
 		}

@@ -48,7 +48,7 @@ func (s *nativeStore) client(_ context.Context, th *bench.Thread, warehouses int
 	x.client = th.Number
 	own := make([]int, 0, warehouses/len(s.partitions)+1)
 	for w := 1; w <= warehouses; w++ {
-		if partitionOf(w, len(s.partitions)) == at || warehouses <= at {
+		if partitionOf(w, len(s.partitions)) == at || warehouses <= at { // or the machine has none
 			own = append(own, w)
 		}
 	}

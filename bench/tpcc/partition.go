@@ -26,14 +26,14 @@ type partition struct {
 
 // A hashIndex describes one of a partition's hash tables, and how to create it.
 type hashIndex struct {
-	name string
-	cfg  hash.Config
-	of   func(*partition) **hash.Table
+	name  string
+	cfg   hash.Config
+	field func(*partition) **hash.Table
 }
 
 type treeIndex struct {
-	name string
-	of   func(*partition) **btree.Tree
+	name  string
+	field func(*partition) **btree.Tree
 }
 
 // toRows is the configuration of the indexes that map keys to pointers.
@@ -99,7 +99,7 @@ func (all partitioning) open(ctx context.Context, t *bench.Target, at int) error
 			return err
 		}
 		for _, user := range t.Here() {
-			*index.of(&all[user][at]) = handles[user]
+			*index.field(&all[user][at]) = handles[user]
 		}
 	}
 	for _, index := range treeIndexes {
@@ -108,7 +108,7 @@ func (all partitioning) open(ctx context.Context, t *bench.Target, at int) error
 			return err
 		}
 		for _, user := range t.Here() {
-			*index.of(&all[user][at]) = handles[user]
+			*index.field(&all[user][at]) = handles[user]
 		}
 	}
 	return nil

@@ -102,7 +102,8 @@ func itemPart(r *random, l loader) error {
 	return l.flush()
 }
 
-// stockPart loads a warehouse and its stock. It returns the number of rows.
+// stockPart loads a warehouse and its stock. It returns the number of rows that progress counts: those of
+// the stock.
 func stockPart(r *random, l loader, warehouse int) (rows int, err error) {
 	row := r.place(warehouse)
 	row.ytd = money(districts*r.cfg.Customers) * initialPayment
@@ -121,7 +122,8 @@ func stockPart(r *random, l loader, warehouse int) (rows int, err error) {
 	return r.cfg.Items, l.flush()
 }
 
-// districtPart loads a district, its customers and their orders. It returns the number of rows.
+// districtPart loads a district, its customers and their orders. It returns the number of rows that
+// progress counts: those of customers and orders.
 func districtPart(r *random, l loader, warehouse, district int) (rows int, err error) {
 	row := r.place(warehouse)
 	row.district, row.ytd, row.next = district, money(r.cfg.Customers)*initialPayment, r.cfg.Customers+1
@@ -160,7 +162,7 @@ func (r *random) customerRow(warehouse, district, id int, now time.Time) custome
 		balance: -initialPayment, paid: initialPayment, discount: rate(r.between(0, discountMax)),
 	}
 	if id <= r.cfg.names() {
-		c.last = lastName(id - 1)
+		c.last = lastName(id - 1) // every last name occurs
 	} else {
 		c.last = r.lastName()
 	}

@@ -81,7 +81,7 @@ var syllables = [...]string{"BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI"
 
 // lastName returns last name n of a thousand (clause 4.3.2.3).
 func lastName(n int) string {
-	return syllables[n/100%10] + syllables[n/10%10] + syllables[n%10]
+	return syllables[(n/100)%10] + syllables[(n/10)%10] + syllables[n%10]
 }
 
 const (

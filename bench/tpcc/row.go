@@ -204,13 +204,13 @@ const (
 
 // appendKey appends a key that sorts by warehouse, district and number.
 func appendKey(b []byte, warehouse, district, number int) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(warehouse)<<40|uint64(district)<<32|uint64(number))
+	return binary.BigEndian.AppendUint64(b, (uint64(warehouse)<<40)|(uint64(district)<<32)|uint64(number))
 }
 
 // splitKey is the inverse of appendKey.
 func splitKey(b []byte) (warehouse, district, number int) {
 	k := binary.BigEndian.Uint64(b)
-	return int(k >> 40), int(k >> 32 & 0xff), int(k & 0xffffffff)
+	return int(k >> 40), int((k >> 32) & 0xff), int(k & 0xffffffff)
 }
 
 // appendCustomerOrder appends the key of a customer's order.

@@ -233,7 +233,7 @@ func (r *placeRow) shown() []any {
 	return []any{&r.name, &r.street1, &r.street2, &r.city, &r.state, &r.zip}
 }
 
-// payFor changes the customer.
+// payFor changes the customer; one with bad credit also gets a note.
 func (x *sqlClient) payFor(in *payment) (err error) {
 	who := &in.customer
 	if in.number, err = x.find(who); err != nil {

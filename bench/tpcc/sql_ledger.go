@@ -95,15 +95,15 @@ func (s *sqlStore) read(ctx context.Context, l *ledger) error {
 
 // read runs the query once, for each warehouse, or for each district, depending on its parameters.
 func (q *query) read(ctx context.Context, conn *sql.Conn, l *ledger) error {
-	warehouses, each := 1, 1
+	warehouses, districtsEach := 1, 1
 	if q.asks > 0 {
 		warehouses = len(l.warehouses)
 	}
 	if q.asks > 1 {
-		each = districts
+		districtsEach = districts
 	}
 	for w := 1; w <= warehouses; w++ {
-		for d := 1; d <= each; d++ {
+		for d := 1; d <= districtsEach; d++ {
 			rows, err := conn.QueryContext(ctx, q.text, []any{w, d}[:q.asks]...)
 			if err != nil {
 				return err

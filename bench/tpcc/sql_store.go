@@ -60,7 +60,7 @@ func (s *sqlStore) itemLoaders(ctx context.Context) ([]loader, error) {
 	if !s.target.Leads() {
 		return nil, nil
 	}
-	l, err := s.warehouseLoader(ctx, 0)
+	l, err := s.warehouseLoader(ctx, 0) // its loaders load rows of any table
 	return []loader{l}, err
 }
 
@@ -118,7 +118,8 @@ func (l *sqlLoader) add(table string, columns ...any) error {
 }
 
 func (l *sqlLoader) insert(table string, r *rows) error {
-	row := "(?" + strings.Repeat(", ?", len(r.args)/r.n-1) + ")"
+	columns := len(r.args) / r.n
+	row := "(?" + strings.Repeat(", ?", columns-1) + ")"
 	q := "INSERT INTO " + table + " VALUES " + row + strings.Repeat(", "+row, r.n-1)
 	_, err := l.conn.ExecContext(l.ctx, q, r.args...)
 	delete(l.pending, table)

@@ -78,7 +78,7 @@ func (in *newOrder) draw(r *random, warehouse int) {
 		in.lines = append(in.lines, line)
 	}
 	if r.percent(1) {
-		in.lines[len(in.lines)-1].item = r.cfg.Items + 1
+		in.lines[len(in.lines)-1].item = r.cfg.Items + 1 // no item has this number
 	}
 }
 
@@ -201,7 +201,8 @@ func (in *stockLevel) draw(r *random, warehouse int) {
 // name. Counted from 1, it is n/2 rounded up.
 func middle(n int) int { return (n+1)/2 - 1 }
 
-// restocked returns a stock's quantity after an order has taken quantity from it.
+// restocked returns a stock's quantity after an order has taken quantity from it: 91 are added if less
+// than 10 would be left (clause 2.4.2.2).
 func restocked(stock, quantity int) int {
 	if stock >= quantity+10 {
 		return stock - quantity
