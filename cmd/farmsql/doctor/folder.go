@@ -88,7 +88,7 @@ func checkRoom(h Host, p Plan) Finding {
 	if err != nil {
 		return notExamined(err.Error())
 	}
-	logs := p.logs(p.machinesHere()) // mostly in one folder
+	logs := p.logs(p.machinesHere()) // of all machines here: mostly their folders are on one file system
 	found := fmt.Sprintf("%s free, %d %% in use; logs take %s", size(full.Free), full.Percent, size(logs))
 	const mend = "make room on the file system (a tmpfs: mount -o remount,size=SIZE), or begin the instance with fewer --workers or a smaller --log-size"
 	switch {

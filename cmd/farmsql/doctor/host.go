@@ -130,7 +130,7 @@ func listenPacket(address string) error {
 }
 
 func isSynchronised() (bool, error) {
-	var nothing unix.Timex // receives the state; sets nothing
-	state, err := unix.Adjtimex(&nothing)
-	return state != unix.TIME_ERROR && nothing.Status&unix.STA_UNSYNC == 0, err
+	var clock unix.Timex // without Modes: the call only reads the state
+	state, err := unix.Adjtimex(&clock)
+	return state != unix.TIME_ERROR && (clock.Status&unix.STA_UNSYNC) == 0, err
 }

@@ -18,7 +18,7 @@ func checkKernel(h Host, _ Plan) Finding {
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
 		return notExamined(fmt.Sprintf("release %q is no number", release))
 	}
-	if major < kernelMajor || major == kernelMajor && minor < kernelMinor {
+	if major < kernelMajor || (major == kernelMajor && minor < kernelMinor) {
 		return problem(fmt.Sprintf("Linux %s", release),
 			"no data folder can be opened: statx is missing",
 			fmt.Sprintf("install Linux %d.%d or newer", kernelMajor, kernelMinor))

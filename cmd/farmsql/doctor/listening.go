@@ -44,7 +44,7 @@ func (h Host) taken(address, flag string) Finding {
 // checkFirewall reports that firewalls are not examined, because only root may read their rules.
 func checkFirewall(_ Host, p Plan) Finding {
 	host, _, err := net.SplitHostPort(p.Listen)
-	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+	if ip := net.ParseIP(host); err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback())) {
 		return good("nobody connects to " + p.Listen + " from outside")
 	}
 	return notExamined("only root may read the rules of a firewall: nft list ruleset, or iptables -L")

@@ -21,20 +21,21 @@ func checkMemory(h Host, p Plan) Finding {
 		found += fmt.Sprintf(", in each of %d processes", processes)
 	}
 	const mend = "give the process more memory (systemd: MemoryMax=; docker: --memory), or begin the instance with fewer --workers or a smaller --log-size"
-	switch all := int64(processes); {
-	case all*logs >= limit:
+	switch n := int64(processes); {
+	case n*logs >= limit:
 		return problem(found, "on a tmpfs logs alone fill the memory: the kernel ends the process; on a disk they are always being written and read", mend)
-	case logs+heap > limit/5*4:
+	case logs+heap > (limit/5)*4:
 		return warning(found, "hardly any memory is left for data beside logs and statements", mend)
-	case all*(logs+heap) > limit:
-		return warning(found, "together the processes may take more than there is: the kernel ends one", heapShare(limit, logs, all))
+	case n*(logs+heap) > limit:
+		return warning(found, "together the processes may take more than there is: the kernel ends one", heapShare(limit, logs, n))
 	}
 	return good(found)
 }
 
-// heapShare says how to give each of several processes its share of the memory.
+// heapShare says how to give each of several processes its share of the memory: of four fifths, without
+// the logs of one process, but at least its share of an eighth.
 func heapShare(limit, logs, processes int64) string {
-	share := max(limit/5*4/processes-logs, limit/8/processes)
+	share := max(((limit/5)*4)/processes-logs, (limit/8)/processes)
 	return fmt.Sprintf("GOMEMLIMIT=%dMiB in the environment of each", share>>20)
 }
 

@@ -17,9 +17,9 @@ func checkPeers(h Host, p Plan) Finding {
 		err, free = errors.Join(tcp, h.ListenPacket(p.Advertise)), " is free, on TCP and UDP; the firewall must let both through"
 	}
 	var unknown *net.DNSError
-	switch local := h.CheckHost(p.Advertise); {
-	case local != nil:
-		return problem(local.Error(), fails, "correct /etc/hosts, or give --advertise the address that the others reach")
+	switch unreachable := h.CheckHost(p.Advertise); {
+	case unreachable != nil:
+		return problem(unreachable.Error(), fails, "correct /etc/hosts, or give --advertise the address that the others reach")
 	case err == nil:
 		return good(p.Advertise + free)
 	case errors.As(err, &unknown):
@@ -57,11 +57,11 @@ func checkIdentity(h Host, p Plan) Finding {
 
 // checkTimeOfDay checks whether a program keeps the host's time of day correct.
 func checkTimeOfDay(h Host, _ Plan) Finding {
-	is, err := h.IsSynchronised()
+	synchronised, err := h.IsSynchronised()
 	switch {
 	case err != nil:
 		return notExamined(err.Error())
-	case is:
+	case synchronised:
 		return good("the kernel says that the clock is synchronised")
 	}
 	return warning("the kernel says that nothing synchronises the clock",

@@ -23,7 +23,7 @@ func checkRDMA(h Host, p Plan) Finding {
 		port = strings.TrimPrefix(port, h.Path(devicesFolder))
 		text := h.portText(port)
 		all = append(all, text)
-		isActive = isActive || p.isOwnPort(port) && strings.Contains(text, ": ACTIVE,")
+		isActive = isActive || (p.isOwnPort(port) && strings.Contains(text, ": ACTIVE,"))
 	}
 	found := strings.Join(append(all, h.pinText()), "; ")
 	if len(ports) == 0 {

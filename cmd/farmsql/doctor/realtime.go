@@ -51,8 +51,8 @@ func leaseCosts(length time.Duration) string {
 	return fmt.Sprintf("leases last %v, not %v: machines that hang are noticed that much later, and busy ones may be evicted though they are well", length, lease.LengthThread)
 }
 
-func held(is bool) string {
-	if is {
+func held(isHeld bool) string {
+	if isHeld {
 		return "held"
 	}
 	return "not held"
@@ -80,7 +80,7 @@ func checkPinning(h Host, _ Plan) Finding {
 	if err := h.Pin(lease.PinnedBytesMax); err != nil {
 		return warning(fmt.Sprintf("%s: %v", found, err),
 			"the lease thread's memory may be paged out: a machine that waits for it is evicted though it is well",
-			fmt.Sprintf("LimitMEMLOCK=%d in the service's unit, or ulimit -l %d", 2*lease.PinnedBytesMax, 2*lease.PinnedBytesMax>>10))
+			fmt.Sprintf("LimitMEMLOCK=%d in the service's unit, or ulimit -l %d", 2*lease.PinnedBytesMax, (2*lease.PinnedBytesMax)>>10))
 	}
 	return good(found)
 }

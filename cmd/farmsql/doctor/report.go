@@ -85,10 +85,10 @@ func Examine(h Host, p Plan) (r Report) {
 	return r
 }
 
-// Count returns the number of findings with a result.
-func (r Report) Count(of Result) (n int) {
+// Count returns the number of findings with this result.
+func (r Report) Count(result Result) (n int) {
 	for _, f := range r {
-		if f.Result == of {
+		if f.Result == result {
 			n++
 		}
 	}

@@ -50,11 +50,11 @@ func checkDatagrams(h Host, p Plan) Finding {
 // checkDumpable checks whether the machines of a cluster may map each other's message queues,
 // which they open as /proc/PID/fd/N.
 func checkDumpable(h Host, _ Plan) Finding {
-	is, err := h.IsDumpable()
+	dumpable, err := h.IsDumpable()
 	switch {
 	case err != nil:
 		return notExamined(err.Error())
-	case is:
+	case dumpable:
 		return good("machines of one user may map each other's memory")
 	}
 	return problem("the kernel hides this program's files from other processes, as it does with programs that have capabilities of their own (setcap) or another user's rights (setuid)",
