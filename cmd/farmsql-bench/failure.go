@@ -52,7 +52,8 @@ replicas are compared after the last; a run whose data are inconsistent, or whos
 has no result.`
 }
 
-// flags returns the flags that this benchmark has in common with the others.
+// flags returns the flags that this benchmark has in common with the others. Duration and Runs have
+// values that pass validate, and are not used.
 func (c *failureCommand) flags() commonFlags {
 	return commonFlags{
 		API: string(c.API), Transport: c.Transport, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,
