@@ -38,25 +38,25 @@ const (
 // An ownCertificate is the certificate of a data folder, loaded once this process has locked
 // the folder.
 type ownCertificate struct {
-	now atomic.Pointer[tls.Certificate]
+	loaded atomic.Pointer[tls.Certificate]
 }
 
 // config returns the TLS configuration of a server that shows the certificate.
 func (o *ownCertificate) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if c := o.now.Load(); c != nil {
+		if c := o.loaded.Load(); c != nil {
 			return c, nil
 		}
 		return nil, errors.New("no certificate yet")
 	}}
 }
 
-// load reads the certificate of a folder, or creates one if there is no usable one; it must be
-// valid for the address listen.
+// load reads the certificate of a folder. If there is no usable one, load creates one that is valid for
+// the address listen.
 func (o *ownCertificate) load(folder, listen string, log *slog.Logger) error {
 	pair, err := readCertificate(folder, time.Now())
 	if err == nil {
-		o.now.Store(&pair)
+		o.loaded.Store(&pair)
 		logCertificate(log, filepath.Join(folder, certificateFile), pair)
 		return nil
 	}
@@ -70,7 +70,7 @@ func (o *ownCertificate) load(folder, listen string, log *slog.Logger) error {
 	if pair, err = readCertificate(folder, time.Now()); err != nil {
 		return fmt.Errorf("TLS certificate: %w", err)
 	}
-	o.now.Store(&pair)
+	o.loaded.Store(&pair)
 	logCertificate(log, filepath.Join(folder, certificateFile), pair)
 	return nil
 }

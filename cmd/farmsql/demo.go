@@ -88,16 +88,16 @@ func (c *demoCommand) Run(std cli.Streams) error {
 
 // A demo is a set of running machines and their state.
 type demo struct {
-	command *demoCommand
-	std     cli.Streams
-	data    string
-	flags   []string // flags that all machines get
-	remove  []string // folders to remove at the end
-	events  chan demoEvent
-	over    chan struct{} // closed when events are no longer handled
-	m       []demoMachine
-	running int
-	printed bool // the user has been told how to connect
+	command  *demoCommand
+	std      cli.Streams
+	data     string
+	flags    []string // flags that all machines get
+	remove   []string // folders to remove at the end
+	events   chan demoEvent
+	over     chan struct{} // closed when events are no longer handled
+	machines []demoMachine
+	running  int
+	printed  bool // the user has been told how to connect
 }
 
 // A demoMachine is one of the machines.
@@ -116,7 +116,7 @@ type demoEvent struct {
 	// ready is set if the machine now serves clients, and restart if it is time to start the
 	// machine again.
 	ready, restart bool
-	err            error // the error with which the process ended
+	err            error // an ended, if the process has ended
 }
 
 // prepare makes folders and finds ports.
@@ -155,7 +155,7 @@ func (d *demo) prepare() (err error) {
 				return err
 			}
 		}
-		d.m = append(d.m, demoMachine{port: port})
+		d.machines = append(d.machines, demoMachine{port: port})
 	}
 	return nil
 }
@@ -183,8 +183,8 @@ func (d *demo) removeFolders() {
 // run starts all machines and handles their events until ctx ends, or a machine
 // fails by itself.
 func (d *demo) run(ctx context.Context) error {
-	d.say("starting %d machines in %s", len(d.m), d.data)
-	for i := range d.m {
+	d.say("starting %d machines in %s", len(d.machines), d.data)
+	for i := range d.machines {
 		if err := d.start(i); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (d *demo) start(i int) error {
 	if err != nil {
 		return err
 	}
-	m := &d.m[i]
+	m := &d.machines[i]
 	p := exec.Command(program, append(d.flags, "--machine-id", strconv.Itoa(i), "--listen", fmt.Sprintf("127.0.0.1:%d", m.port))...)
 	// The machine dies with this process, but Ctrl-C must reach only this process.
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -269,7 +269,7 @@ func (e ended) isKilled() bool {
 
 // handle deals with one event.
 func (d *demo) handle(e demoEvent) error {
-	m := &d.m[e.machine]
+	m := &d.machines[e.machine]
 	end, isEnd := e.err.(ended)
 	switch {
 	case e.restart:
@@ -309,8 +309,8 @@ func endText(e ended) string {
 // printHowToConnect prints how to connect, if all machines are ready and it has not printed that
 // before.
 func (d *demo) printHowToConnect() {
-	for i := range d.m {
-		if !d.m[i].isReady {
+	for i := range d.machines {
+		if !d.machines[i].isReady {
 			return
 		}
 	}
@@ -319,12 +319,12 @@ func (d *demo) printHowToConnect() {
 	}
 	d.printed = true
 	out := d.std.Out
-	fmt.Fprintf(out, "\n%d machines are ready. Any of them takes any statement:\n\n", len(d.m))
-	for i, m := range d.m {
+	fmt.Fprintf(out, "\n%d machines are ready. Any of them takes any statement:\n\n", len(d.machines))
+	for i, m := range d.machines {
 		fmt.Fprintf(out, "  machine %d   mariadb -h 127.0.0.1 -P %d -u root   (process %d)\n", i, m.port, m.process.Process.Pid)
 	}
-	fmt.Fprintf(out, "\nKill one, and go on at another:     kill -9 %d\n", d.m[0].process.Process.Pid)
-	last := d.m[len(d.m)-1].process.Process.Pid
+	fmt.Fprintf(out, "\nKill one, and go on at another:     kill -9 %d\n", d.machines[0].process.Process.Pid)
+	last := d.machines[len(d.machines)-1].process.Process.Pid
 	fmt.Fprintf(out, "Stop one for longer than its lease:  kill -STOP %d; sleep 1; kill -CONT %d\n", last, last)
 	fmt.Fprintf(out, "See how they are:                    farmsql status --data %s\n", d.data)
 	if d.command.Restart > 0 {
@@ -349,7 +349,7 @@ func (d *demo) stop() error {
 		select {
 		case e := <-d.events:
 			if _, isEnd := e.err.(ended); isEnd {
-				d.m[e.machine].process = nil
+				d.machines[e.machine].process = nil
 				d.running--
 			}
 		case <-late.C:
@@ -362,7 +362,7 @@ func (d *demo) stop() error {
 
 // signal sends a signal to all machines, also to those stopped by SIGSTOP.
 func (d *demo) signal(s syscall.Signal) {
-	for _, m := range d.m {
+	for _, m := range d.machines {
 		if m.process != nil {
 			_ = m.process.Process.Signal(s) // fails if the process has ended
 			_ = m.process.Process.Signal(syscall.SIGCONT)

@@ -74,6 +74,7 @@ func connectionsUnder(limit uint64, wanted int, l layout, log *slog.Logger) (int
 		return 0, fmt.Errorf("the limit of open files is %d, and farmsql needs %d for itself and its clients: raise it (ulimit -n %d)",
 			limit, needed, needed)
 	}
+	// The largest number of clients that fits: the first for which one more does not.
 	connections := sort.Search(wanted, func(n int) bool { return own+clientDescriptors(n+1) > limit })
 	log.Warn("fewer clients may be connected than --max-connections says: the limit of open files (ulimit -n) is too low",
 		"limit", limit, "needed", needed, "connections", connections)

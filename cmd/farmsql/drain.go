@@ -53,13 +53,14 @@ func (c *drainCommand) Run(std cli.Streams) error {
 	return c.await(std)
 }
 
-// vote describes what becomes of the vote of a machine that keeps the configuration.
+// vote describes what becomes of the machine's vote, if it keeps the configuration; otherwise it returns
+// "".
 func (c *drainCommand) vote(s *farmsql.Status) string {
-	is := func(f farmsql.FounderStatus) bool { return f.Machine == c.Machine }
-	if !slices.ContainsFunc(s.Founders, is) {
+	isDrained := func(f farmsql.FounderStatus) bool { return f.Machine == c.Machine }
+	if !slices.ContainsFunc(s.Founders, isDrained) {
 		return ""
 	}
-	others := len(s.Machines)
+	others := len(s.Machines) // in the end, the members that do not keep the configuration
 	for _, f := range s.Founders {
 		if slices.ContainsFunc(s.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == f.Machine }) {
 			others--

@@ -39,7 +39,7 @@ func (c *forgetCommand) Run(std cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	all, only := best.Awaited(c.Machine)
+	all, only := best.Awaited(c.Machine) // the regions that wait for it, and those that wait for no other machine
 	if err := c.checkPossible(best, all); err != nil {
 		return err
 	}
@@ -89,7 +89,8 @@ func (c *forgetCommand) checkPossible(a statusAnswer, waiting []int) error {
 	return nil
 }
 
-// explain says what forgetting the machine would do, and what to try first.
+// explain says what forgetting the machine would do, and what to try first. all are the regions that wait
+// for the machine, only those of them that wait for no other.
 func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) {
 	var machines []int
 	for _, m := range s.Machines {

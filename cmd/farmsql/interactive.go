@@ -61,7 +61,7 @@ func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std cli.Streams
 			return fmt.Errorf("terminal: %w", err)
 		}
 		sh.out, sh.err = e.terminal, e.terminal
-		done, leave := sh.backslash(line, split)
+		done, leave := sh.ownCommand(line, split)
 		if leave {
 			return nil
 		}
@@ -102,9 +102,9 @@ func (sh *shell) runCooked(ctx context.Context, c command, fd int, cooked *term.
 	}
 }
 
-// backslash handles a line that is a command for the shell itself. done is false if the line is part
+// ownCommand handles a line that is a command for the shell itself. done is false if the line is part
 // of a statement; leave says that the shell should exit.
-func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
+func (sh *shell) ownCommand(line string, split *splitter) (done, leave bool) {
 	word := strings.TrimSpace(line)
 	switch word {
 	case `\q`:
@@ -117,7 +117,7 @@ func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
 		return true, false
 	}
 	if split.pending() {
-		return false, false // the backslash is a part of the statement
+		return false, false // exit, quit and help are parts of the statement
 	}
 	switch strings.ToLower(strings.TrimSuffix(word, ";")) {
 	case "exit", "quit":

@@ -13,35 +13,35 @@ import (
 // limitMemory sets the limit of the Go heap (GOMEMLIMIT), unless the environment sets it. The limit
 // is four fifths of the computer's memory, minus the memory of regions and logs. That memory grows,
 // so limitMemory sets the limit again every memoryInterval. At the same interval it gives an idle
-// process's free memory back to the system. stop ends both.
+// process's free memory back to the system. stop ends both, and sets the limit that was set before.
 func limitMemory(log *slog.Logger) (stop func()) {
 	computer := farmsql.ComputerMemory()
-	limit := func() {
+	setLimit := func() {
 		if os.Getenv("GOMEMLIMIT") == "" && computer != 0 {
 			debug.SetMemoryLimit(int64(memoryLimit(computer, farmsql.MappedMemory())))
 		}
 	}
 	before := debug.SetMemoryLimit(-1)
-	limit()
+	setLimit()
 	log.Info("memory limit", "bytes", debug.SetMemoryLimit(-1), "computer", int64(computer))
 	done := make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
+	var running sync.WaitGroup
+	running.Go(func() {
 		var spare spareMemory
-		for again := time.NewTicker(memoryInterval); ; {
+		for ticker := time.NewTicker(memoryInterval); ; {
 			select {
 			case <-done:
-				again.Stop()
+				ticker.Stop()
 				return
-			case <-again.C:
-				limit()
+			case <-ticker.C:
+				setLimit()
 				spare.giveBack(log)
 			}
 		}
 	})
 	return sync.OnceFunc(func() {
 		close(done)
-		all.Wait()
+		running.Wait()
 		debug.SetMemoryLimit(before)
 	})
 }
@@ -61,5 +61,5 @@ const memoryInterval = 10 * time.Second
 // one, does not count. If regions leave hardly any memory, the limit is an eighth of the
 // computer's, so that the server does not spend its time on garbage collection.
 func memoryLimit(computer, mapped farmsql.Size) farmsql.Size {
-	return max(computer/5*4-mapped, computer/8)
+	return max((computer/5)*4-mapped, computer/8)
 }

@@ -47,13 +47,13 @@ func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, adve
 	if err != nil {
 		return err
 	}
-	between := x509.NewCertPool()
+	intermediates := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
 		c, err := x509.ParseCertificate(der)
 		if err != nil {
 			return err
 		}
-		between.AddCert(c)
+		intermediates.AddCert(c)
 	}
 	host, _, err := net.SplitHostPort(advertise)
 	if err != nil {
@@ -64,7 +64,7 @@ func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, adve
 		name, host string
 		usage      x509.ExtKeyUsage
 	}{{"a server's, for the host of --advertise", host, x509.ExtKeyUsageServerAuth}, {"a client's", "", x509.ExtKeyUsageClientAuth}} {
-		o := x509.VerifyOptions{Roots: authorities, Intermediates: between, DNSName: use.host, KeyUsages: []x509.ExtKeyUsage{use.usage}}
+		o := x509.VerifyOptions{Roots: authorities, Intermediates: intermediates, DNSName: use.host, KeyUsages: []x509.ExtKeyUsage{use.usage}}
 		if _, err := leaf.Verify(o); err != nil {
 			return fmt.Errorf("the others would refuse it as %s: %w%s", use.name, err, mendOf(err))
 		}

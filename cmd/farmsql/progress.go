@@ -30,7 +30,8 @@ func newProgress(w io.Writer, what string) *progress {
 	return &progress{w: w, what: what}
 }
 
-// report updates the line if progressInterval has passed. Several goroutines may call it at once.
+// report updates the line if progressInterval has passed, or if all is done. Several goroutines may call
+// it at once.
 func (p *progress) report(done, total int64) {
 	if p.w == nil {
 		return

@@ -155,7 +155,7 @@ var foundersPatience = 30 * time.Second
 // Until then, the loss of a machine may stop the cluster even if no data are lost. If there are too
 // few machines, awaitFounders prints that.
 func (c *resizeCommand) awaitFounders(std cli.Streams) error {
-	changed, last := time.Now(), -1
+	changed, last := time.Now(), -1 // last is the latest number that was printed; -1 if none was
 	for ; ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
@@ -163,7 +163,7 @@ func (c *resizeCommand) awaitFounders(std cli.Streams) error {
 		}
 		n, wanted := len(now.Founders), now.FoundersWanted
 		switch {
-		case n == 0 && last < 0 || wanted <= n && n > 0: // the configuration is kept elsewhere, or enough machines keep it
+		case (n == 0 && last < 0) || (wanted <= n && n > 0): // the configuration is kept elsewhere, or enough machines keep it
 			if last > 0 {
 				fmt.Fprintf(std.Out, "%d machines keep the configuration\n", n)
 			}

@@ -43,16 +43,16 @@ func (f dataFlags) config() (farmsql.Config, error) {
 	)
 }
 
-// given copies a flag's value, if the flag was given. In Config 0 means the default; as a flag's
-// value it is a mistake.
-func given[T int | farmsql.Size](flag string, value, to *T) error {
+// given copies a flag's value into a setting, if the flag was given. In Config 0 means the default; as a
+// flag's value it is a mistake.
+func given[T int | farmsql.Size](flag string, value, setting *T) error {
 	if value == nil {
 		return nil
 	}
 	if *value == 0 {
 		return cli.UsageError(flag + " is 0")
 	}
-	*to = *value
+	*setting = *value
 	return nil
 }
 
@@ -222,9 +222,9 @@ func pause(ctx context.Context, d time.Duration) {
 // returns the reason, and another life may follow. It closes l.
 func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Listener, out io.Writer) (ended, err error) {
 	log := cfg.Logger
-	var now opening
+	var starting opening
 	cfg.Opening = func(o *farmsql.Operator) (end func() error, err error) {
-		now.operator.Store(o)
+		starting.operator.Store(o)
 		s.health.operator.Store(o)
 		if s.certificate != nil {
 			if err := s.certificate.load(o.Folder(), s.Listen, log); err != nil {
@@ -233,9 +233,9 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 		}
 		return serveOperator(o.Folder(), o)
 	}
-	opened := now.turnAway(l, cmp.Or(s.UnavailableAfter, openPatience), log)
+	stopRefusing := starting.turnAway(l, cmp.Or(s.UnavailableAfter, openPatience), log)
 	db, err := farmsql.OpenContext(ctx, cfg)
-	opened()
+	stopRefusing()
 	if err != nil {
 		err = errors.Join(err, l.Close())
 		if ctx.Err() != nil { // a signal came while it was starting
@@ -265,7 +265,8 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	if ctx.Err() != nil {
 		log.Info("stopping")
 	} else if cause := context.Cause(serving); err == nil && !errors.Is(cause, context.Canceled) {
-		// Close disconnects clients. It cannot reach the other machines any more.
+		// The database has ended this life. Close disconnects clients; it cannot reach the other machines
+		// any more.
 		if err := db.Close(); err != nil {
 			log.Info("closed", "error", err)
 		}

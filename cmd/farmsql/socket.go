@@ -33,7 +33,7 @@ func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, err
 		return nil, err
 	}
 	config := nvram.ListenPrivately()
-	err := within(folder, name, func(short string) (err error) {
+	err := withShortName(folder, name, func(short string) (err error) {
 		s.listener, err = config.Listen(context.Background(), "unix", short)
 		return err
 	})
@@ -63,9 +63,9 @@ func (s *socketServer) Close() error {
 	return errors.Join(err, os.Remove(s.path))
 }
 
-// within calls f with a short name for a socket in a folder: a socket's path may have at
+// withShortName calls f with a short name for a socket in a folder: a socket's path may have at
 // most 107 bytes.
-func within(folder, name string, f func(short string) error) error {
+func withShortName(folder, name string, f func(short string) error) error {
 	d, err := os.Open(folder)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ var errNoServer = errors.New("not running")
 // with a json error if the reply does not fit answer.
 func askSocket(folder, name string, patience time.Duration, request, answer any) error {
 	var c net.Conn
-	err := within(folder, name, func(short string) (err error) {
+	err := withShortName(folder, name, func(short string) (err error) {
 		c, err = net.DialTimeout("unix", short, patience)
 		return err
 	})

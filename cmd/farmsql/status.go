@@ -313,11 +313,11 @@ func printMachines(w io.Writer, s farmsql.Status) {
 
 // hostOf returns the address, HOST:PORT, at which machines of other hosts reach a machine, or "".
 func hostOf(m farmsql.MachineStatus) string {
-	t, at, _ := strings.Cut(m.Address, ":")
-	if t != string(farmsql.TransportTCP) && t != string(farmsql.TransportVerbs) {
+	transport, hostPort, _ := strings.Cut(m.Address, ":")
+	if transport != string(farmsql.TransportTCP) && transport != string(farmsql.TransportVerbs) {
 		return ""
 	}
-	return at
+	return hostPort
 }
 
 // leaseText describes the leases between a machine and the one that answered.
