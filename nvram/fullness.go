@@ -11,6 +11,7 @@ import (
 type Fullness struct {
 	Percent int   // how much is used of the space that is not reserved for root
 	Free    int64 // bytes
+	Size    int64 // bytes, without those reserved for root
 }
 
 // FullnessOf returns the fullness of the file system at path.
@@ -23,7 +24,7 @@ func FullnessOf(path string) (Fullness, error) {
 }
 
 func fullness(used, free uint64, blockBytes int64) Fullness {
-	return Fullness{Percent: int(used * 100 / max(used+free, 1)), Free: int64(free) * blockBytes}
+	return Fullness{Percent: int(used * 100 / max(used+free, 1)), Free: int64(free) * blockBytes, Size: int64(used+free) * blockBytes}
 }
 
 // fullnessSteps are the percentages at which a watch reports: in time to act, and at the last

@@ -19,7 +19,7 @@ func TestFullnessIsTold(t *testing.T) {
 
 // Storage that only root may use does not count as free.
 func TestFullness(t *testing.T) {
-	if f := fullness(95, 5, 4096); f != (Fullness{95, 5 * 4096}) {
+	if f := fullness(95, 5, 4096); f != (Fullness{95, 5 * 4096, 100 * 4096}) {
 		t.Errorf("%+v", f)
 	}
 	if f := fullness(0, 0, 4096); f != (Fullness{}) {

@@ -71,8 +71,8 @@ var ErrConfig = errors.New("failure: cannot be measured")
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	t := &c.Target
-	killed := 1
-	if c.Kill == Domain {
+	killed := min(1, t.Machines)
+	if c.Kill == Domain && t.Domains > 0 {
 		killed = (t.Machines + t.Domains - 1) / t.Domains // the number of machines in the largest domain
 	}
 	switch {

@@ -314,6 +314,7 @@ func TestValidate(t *testing.T) {
 		"takes data":        func(c *Config) { c.Target.Replicas = 1 },
 		"the 1 that are":    func(c *Config) { c.Target.Machines, c.Target.Replicas = 2, 2 },
 		"the 2 that are":    func(c *Config) { c.Kill, c.Target.Domains = Domain, 2 },
+		"the 0 that are":    func(c *Config) { c.Kill, c.Target.Machines = Domain, 0 },
 		"--machines, --dom": func(c *Config) { c.Kill, c.Target.Machines, c.Target.Domains = Domain, 6, 2 },
 	} {
 		c := good

@@ -38,10 +38,13 @@ type data struct {
 	prime int64
 }
 
+// createdStep is the prime by which times are permuted: see data.created.
+const createdStep = 7919
+
 // newData returns the data with this number of rows in the largest tables. prime is the next prime.
 func newData(rows int64) *data {
 	d := &data{rows: rows, prime: rows + 1}
-	for !big.NewInt(d.prime).ProbablyPrime(0) {
+	for d.prime == createdStep || !big.NewInt(d.prime).ProbablyPrime(0) {
 		d.prime++
 	}
 	return d
@@ -67,7 +70,7 @@ var tables = []table{
 
 // created returns the time at which row i was created. Each row has another time; the times
 // are not in the order of the rows.
-func (d *data) created(i int64) string { return moment(((i * 7919) % d.prime) * 300) }
+func (d *data) created(i int64) string { return moment(((i * createdStep) % d.prime) * 300) }
 
 // below returns a number in [0, n) that looks random and depends only on i and column.
 func below(n int64, i, column int64) int64 {

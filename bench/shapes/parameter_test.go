@@ -92,6 +92,9 @@ func TestRows(t *testing.T) {
 	if d.prime <= d.rows {
 		t.Errorf("the prime %d is not above %d", d.prime, d.rows)
 	}
+	if other := newData(createdStep - 1); other.created(1) == other.created(2) {
+		t.Error("two rows have the same time")
+	}
 	seen := make(map[string]bool)
 	for i := int64(1); i <= d.rows; i++ {
 		for _, key := range []string{d.created(i), uuid(i), string(hashOf(i)), fmt.Sprint("member", d.member(i)[1:3]), fmt.Sprint("daily", d.daily(i)[:2]), fmt.Sprint("line", d.line(i)[:2])} {

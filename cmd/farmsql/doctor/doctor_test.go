@@ -179,7 +179,7 @@ func TestChecks(t *testing.T) {
 		{"pinning", func(f *fake) { f.HasThread = false }, OK, "pins nothing"},
 		{"pinning", fails("limit", broken), NotExamined, "broken"},
 
-		{"shared folder", func(f *fake) { f.room["/dev/shm"] = nvram.Fullness{Free: 4 << 20} }, Problem, "4.0 MiB free|ends|remount,size=|--shm-size"},
+		{"shared folder", func(f *fake) { f.room["/dev/shm"] = nvram.Fullness{Free: 4 << 20, Size: 64 << 20} }, Problem, "4.0 MiB free|ends|remount,size=160m |--shm-size"},
 		{"shared folder", func(f *fake) { f.room["/dev/shm"] = nvram.Fullness{Free: 16 << 20} }, Warning, "16.0 MiB free; 3 machines take 24.1 MiB"},
 		{"shared folder", func(f *fake) { f.Shared = "/srv/shared" }, Warning, "ext4|--shared-folder on a tmpfs"},
 		{"shared folder", fails("place", broken), Problem, "broken"},

@@ -21,7 +21,7 @@ func checkShared(h Host, p Plan) Finding {
 	}
 	needed := int64(p.Peers) * shm.StateBytes
 	found := fmt.Sprintf("%s, on %s (%s), has %s free; %d machines take %s at most", p.Shared, mount.Point, mount.Type, size(full.Free), p.Peers, size(needed))
-	mend := fmt.Sprintf("mount -o remount,size=%dm %s (docker: --shm-size)", (full.Free+4*needed)>>20, mount.Point)
+	mend := fmt.Sprintf("mount -o remount,size=%dm %s (docker: --shm-size)", (full.Size+4*needed)>>20, mount.Point)
 	switch {
 	case full.Free < shm.StateBytes:
 		return problem(found, "a machine that finds no room for its state file there ends", mend)
