@@ -75,7 +75,7 @@ func (s *state) requestAhead(ptrs []region.Ptr) int {
 			rt.Local.FetchAll(p)
 			continue
 		}
-		if size == 0 {
+		if size == 0 { // nothing is posted by this call yet: end the READs of the previous one
 			s.awaitAhead()
 			s.ahead.limit()
 		}
@@ -83,7 +83,7 @@ func (s *state) requestAhead(ptrs []region.Ptr) int {
 			continue
 		}
 		isFull := size+p.Class().Size() > aheadBytes || len(s.ahead.posted) == aheadReads
-		if size > 0 && isFull {
+		if size > 0 && isFull { // an object larger than aheadBytes is read by itself
 			break
 		}
 		size += p.Class().Size()
@@ -96,8 +96,8 @@ func (s *state) requestAhead(ptrs []region.Ptr) int {
 	return n
 }
 
-// limit makes room for more objects: if found holds too many that were not asked for, it
-// forgets them all.
+// limit makes room for more objects: if there is no found yet, or if it holds too many that were not
+// asked for, limit begins with an empty one.
 func (a *ahead) limit() {
 	if a.found == nil || len(a.found) > aheadKeepMost {
 		a.found = make(map[region.Ptr]aheadObject)
@@ -152,7 +152,8 @@ func neighbours(reads []aheadRead) int {
 	return n
 }
 
-// awaitAhead waits for the pending READs, and keeps the objects that arrived whole.
+// awaitAhead waits for the pending READs, if there are any, and keeps the objects that arrived whole.
+// If one READ fails, it keeps none.
 func (s *state) awaitAhead() {
 	a := &s.ahead
 	if a.raw == nil {
@@ -173,8 +174,9 @@ func (s *state) awaitAhead() {
 	a.posted, a.raw, a.bytes, a.failed = a.posted[:0], nil, nil, nil
 }
 
-// take unpacks the bytes that a READ returned. It ignores bytes from a machine that has left the
-// configuration since the READ was posted.
+// take keeps the object that READ r returned in raw. It forgets the object instead if the READs have
+// failed with err, if the object is not whole or not there, or if the region's route has changed since
+// the READ was posted: the machine that was read may have left the configuration.
 func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
 	if err == nil && (s.m.Route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
 		payload := s.arena.Get(r.ptr.Capacity())
@@ -207,7 +209,8 @@ func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	return o.payload, o.version, true
 }
 
-// readPairAhead returns the objects p and p.Element(1) if both have been read ahead.
+// readPairAhead returns the objects p and p.Element(1) if both have been read ahead. If only p has
+// been, that takes one of its uses all the same.
 func (s *state) readPairAhead(p region.Ptr) (a, b []byte, va, vb region.Version, ok bool) {
 	if a, va, ok = s.readAhead(p); ok {
 		b, vb, ok = s.readAhead(p.Element(1))
@@ -230,7 +233,8 @@ func (a *ahead) reset() {
 }
 
 // PeekAhead is like Peek, but does not read p from another machine: it returns false unless p was read
-// ahead, or is at this machine and not locked. It waits for the READs that ReadAhead has posted.
+// ahead, or is at this machine and neither locked nor freed. It waits for the READs that ReadAhead has
+// posted, if p is among them.
 func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if t.usable() != nil {
 		return nil, 0, false
@@ -252,10 +256,10 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 // ptrs. It fails with the error of the first object that cannot be read. Within the limits of
 // ReadAhead it posts all READs from other machines before it waits for one.
 func (t *Tx) ReadMany(dst [][]byte, ptrs []region.Ptr) ([][]byte, error) {
-	ahead := 0
+	taken := 0 // ReadAhead has taken ptrs[:taken]
 	for i, p := range ptrs {
-		if i == ahead {
-			ahead += t.ReadAhead(ptrs[i:])
+		if i == taken {
+			taken += t.ReadAhead(ptrs[i:])
 		}
 		payload, err := t.Read(p)
 		if err != nil {

@@ -26,8 +26,9 @@ type slot struct {
 	connection uint32
 }
 
-// alloc reserves a slot for an object, near hint. If another machine is hint's primary, that
-// machine reserves it. Without a hint it is this machine, unless it is being drained.
+// alloc reserves a slot for an object, near hint: at the primary of hint's region, or at this machine
+// if there is no hint (0) or no route to that region. While this machine is being drained, an
+// allocation without a hint tries the other machines first.
 func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // a larger size may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
@@ -55,11 +56,11 @@ func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need,
 
 // allocHere reserves a slot in one of this machine's regions.
 func (m *Machine) allocHere(w *worker.Worker, need region.Need, payload int, hint region.Addr) (slot, error) {
-	p, v, in, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
+	p, v, config, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
 	if err != nil {
 		return slot{}, m.orBusy(err, hint)
 	}
-	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: in}, lender: m.ID()}, nil
+	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: config}, lender: m.ID()}, nil
 }
 
 // allocElsewhere borrows a slot near any region of another machine. The regions take turns. If a machine
@@ -88,7 +89,7 @@ func routeElsewhere(all route.List, turn uint64, full []rdma.MachineID) (best *r
 	for i := range uint64(len(all)) {
 		rt := all[(turn+i)%uint64(len(all))]
 		switch {
-		case rt == nil || rt.PrimaryHere || !rt.IsAvailable() || slices.Contains(full, rt.Primary):
+		case rt == nil || rt.PrimaryHere || !rt.IsAvailable() || slices.Contains(full, rt.Primary): // not this one
 		case rt.State == route.Active:
 			return rt
 		case best == nil:
@@ -128,7 +129,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker.Worker, routes *route.Li
 // soon find room. The allocation itself cannot wait for that room: freed memory becomes available
 // only after all transactions that were open when it was freed have ended, this one among them.
 func (m *Machine) orBusy(err error, hint region.Addr) error {
-	if errors.Is(err, region.ErrReclaiming) || isFull(err) && m.frees.Load() {
+	if errors.Is(err, region.ErrReclaiming) || (isFull(err) && m.frees.Load()) {
 		return abort(ReasonBusy, hint)
 	}
 	return err

@@ -29,7 +29,7 @@ func (s *state) writeLockRecordsLocked() {
 func (s *state) encodeLocked(p *worker.Participant, kind record.Kind) worker.StagedRecord {
 	c := &s.commit
 	var regions []region.ID
-	writes, bytes := 0, 0
+	writes, bytes := 0, 0 // records of other kinds have no regions and no writes
 	switch kind {
 	case record.Lock:
 		regions, writes, bytes = c.Regions, p.LockWrites, p.LockBytes

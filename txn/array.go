@@ -21,7 +21,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if err != nil {
 		return region.Ptr{}, t.m.orBusy(err, hint)
 	}
-	undo := Mark{undo: len(t.undo)}
+	start := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
 		e := set.Entry{Ptr: p, Version: versions[i], Op: record.OpAlloc, Config: config, Lender: t.m.ID(), Payload: t.arena.Get(p.Capacity())}
@@ -30,7 +30,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 			for k := i + 1; k < n; k++ {
 				t.m.release(t.w, &set.Entry{Ptr: first.Element(k), Config: config, Lender: t.m.ID()})
 			}
-			t.Rollback(undo)
+			t.Rollback(start) // releases the objects before p
 			return region.Ptr{}, err
 		}
 	}

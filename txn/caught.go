@@ -12,8 +12,9 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// recovered waits for recovery's decision about the commit. why is the error that made this
-// necessary. If the commit is still undecided when the wait ends, it is detached.
+// recovered waits for recovery's decision about the commit, and returns it as fate does. why is the
+// error that made this necessary. If the decision does not come in time (wait.ErrUnavailable), the
+// commit is detached and in doubt.
 func (s *state) recovered(why error) error {
 	w, c := s.w, &s.commit
 	err := w.Strand(&c.Commit, why)
@@ -29,8 +30,8 @@ func (s *state) recovered(why error) error {
 	return s.fate(err)
 }
 
-// fate returns the outcome that recovery has decided. If err is not nil, this machine will not
-// learn the decision, and the commit is in doubt.
+// fate returns the outcome that recovery has decided: nil for a commit, ReasonMoved for an abort. If err
+// is not nil, this machine will not learn the decision, and the commit is in doubt.
 func (s *state) fate(err error) error {
 	w, c := s.w, &s.commit
 	w.Lock()
@@ -48,8 +49,8 @@ func (s *state) fate(err error) error {
 	return abort(ReasonMoved, 0)
 }
 
-// aborted waits until recovery has aborted the commit. The commit had not come far enough for
-// recovery to decide otherwise.
+// aborted waits until recovery has aborted the commit, and returns nil then. The commit had not come far
+// enough for recovery to decide otherwise.
 func (s *state) aborted() error {
 	err := s.recovered(worker.ErrCaught)
 	if err == nil {
@@ -66,8 +67,8 @@ func (s *state) aborted() error {
 	return nil
 }
 
-// reportable returns nil if the machine may report its commit as a success, which Confirm
-// determines.
+// reportable returns nil if the machine may report its commit as a success, which Confirm determines.
+// If not, a transaction that has written is in doubt: its writes have been committed.
 func (t *Tx) reportable() error {
 	if sabotage.CommitConfirm.Skipped() {
 		return nil

@@ -27,10 +27,11 @@ const commitPatience = 5 * time.Second
 // logPatience bounds how long a commit waits for room in a participant's log.
 const logPatience = 10 * time.Second
 
-// A result is how one attempt to commit ended.
+// A result is how one attempt to commit, or one phase of it, ended.
 type result uint8
 
 const (
+	// committed: the attempt, or the phase, has succeeded.
 	committed result = iota
 	// again: try again, since an object was locked or stale, which may pass in a moment.
 	again
@@ -162,9 +163,9 @@ func (s *state) settleDetached() {
 		s.awaitLease()
 		_ = s.expose()
 		if !c.detached {
-			return
+			return // the outcome is known, or will never be
 		}
-		c.detached = false
+		c.detached = false // expose or recovered has given up waiting once more
 	}
 	if !w.IsLeftToRecovery(&c.Commit) {
 		_ = w.Await(&c.Wait)
@@ -273,7 +274,7 @@ func (s *state) begin() error {
 	}
 	w.JoinLocked(&c.Commit)
 	s.writeLockRecordsLocked()
-	if err := s.lockSelfLocked(); err != nil {
+	if err := s.lockSelfLocked(); err != nil { // errSliced: only a large commit can fail here
 		c.large.sliced = true
 	}
 	if !c.IsRemote() {
@@ -288,8 +289,8 @@ func (s *state) begin() error {
 }
 
 // abandon releases the attempt's locks and lets its records be truncated. If a reconfiguration has
-// caught the commit, recovery aborts it instead; an error then means that this machine will not
-// learn that it is aborted.
+// caught the commit, maybe while abandon unlocked a slice, recovery aborts it instead; an error then
+// means that this machine will not learn, or has not learned in time, that it is aborted.
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.Lock()
@@ -329,7 +330,8 @@ func (s *state) unlockSelfLocked() error {
 
 // decide writes COMMIT-BACKUP to all backups, waits until all of them have it, and then writes
 // COMMIT-PRIMARY. It returns once one primary has COMMIT-PRIMARY: from then on the transaction
-// survives f failures.
+// survives f failures. If a participant is lost before the first COMMIT-BACKUP, decide abandons the
+// attempt instead.
 //
 // Once a backup may have COMMIT-BACKUP and another participant cannot be reached, only recovery can
 // determine the outcome: the commit keeps its locks and its log space until then.
@@ -349,8 +351,8 @@ func (s *state) decide() error {
 	return s.expose()
 }
 
-// expose writes COMMIT-PRIMARY once all backups have COMMIT-BACKUP, and waits until one primary has
-// it. If this machine gets no lease in time, the commit is detached but stays open: the lease may
+// expose is called when all backups have COMMIT-BACKUP. It writes COMMIT-PRIMARY, and waits until one
+// primary has it. If this machine gets no lease in time, the commit is detached but stays open: the lease may
 // come back without a reconfiguration, and then no recovery would decide the commit.
 func (s *state) expose() error {
 	w, c := s.w, &s.commit
@@ -405,8 +407,8 @@ func (s *state) commitBackupsLocked() error {
 	return w.AwaitLocked(&c.Wait)
 }
 
-// applyOwnBackupsOfLargeLocked applies the writes of a large commit to the backups at this machine;
-// for other commits it does nothing. It returns nil if the writes may be exposed.
+// applyOwnBackupsOfLargeLocked waits until the commit's writes may be exposed, and returns nil then. If
+// the commit is large, it applies the writes to the backups at this machine in between.
 func (s *state) applyOwnBackupsOfLargeLocked() error {
 	err := s.mayExposeLocked()
 	if s.commit.large == nil || err != nil {
@@ -486,7 +488,7 @@ func (s *state) commitPrimariesLocked() error {
 		return worker.ErrCaught
 	}
 	w.ReleaseReservationsLocked(&c.Commit)
-	if c.IsPrimary() {
+	if c.IsPrimary() { // this machine is one of the primaries that have COMMIT-PRIMARY
 		w.LeaveLocked(&c.Commit, commitstate.Truncating)
 	}
 	if sabotage.PrimaryAcks.Skipped() {

@@ -225,7 +225,9 @@ func (l *Late) Free(p region.Ptr) error {
 // Machine returns the machine on which the intent is prepared.
 func (l *Late) Machine() *Machine { return l.s.m }
 
-// discard undoes the intents' preparations.
+// discard ends the intents' preparations. It releases the slots of their new objects, unless these
+// have been committed or may be, and restores the payloads that were lent, if the commit has had no
+// effect.
 func (l *Late) discard(s *state) {
 	for i := range l.set.Entries {
 		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.State().IsWithoutEffect()) {

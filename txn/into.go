@@ -8,7 +8,8 @@ import (
 // ReadInto is like Read, for a caller that looks at each object once: the payload is valid until the
 // next ReadInto, and the transaction keeps the object's version only. A later Read of the object reads
 // it again, and is a conflict if it has changed meanwhile. room is memory for the payloads, which
-// ReadInto replaces if it is too small.
+// ReadInto replaces if it is too small. If the transaction has read or written the object already, or
+// has read any objects ahead, ReadInto calls Read.
 func (t *Tx) ReadInto(p region.Ptr, room *[]byte) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err

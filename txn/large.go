@@ -66,14 +66,15 @@ const (
 	largePace = 16 << 20
 )
 
-// size determines whether the commit, whose writes take total bytes, is large.
+// size determines whether the commit, whose writes take total bytes, is large. It fails if the
+// transaction may not write that much.
 func (s *state) size(total int) error {
 	c := &s.commit
 	if total > s.writtenMax {
 		return s.m.tooLarge(total, s.writtenMax)
 	}
 	c.bytes = total
-	if total > s.m.writeBytesMax || s.mayBeLarge && total > 0 && s.m.Meets(clock.SmallLog) {
+	if total > s.m.writeBytesMax || (s.mayBeLarge && total > 0 && s.m.Meets(clock.SmallLog)) { // SmallLog: in the simulator
 		c.large, c.IsLarge = new(largeCommit), true
 	}
 	return nil
@@ -113,7 +114,8 @@ func (c *commit) annexFor(p *worker.Participant, kind record.Kind) *ownAnnex {
 	return nil
 }
 
-// writesBytes returns how much room a record needs for its writes.
+// writesBytes returns how much room a record needs for its writes: bytes, or, if they are in an annex, the
+// room that naming the annex takes.
 func (c *commit) writesBytes(p *worker.Participant, kind record.Kind, bytes int) int {
 	if c.large == nil || c.annexFor(p, kind) == nil {
 		return bytes
@@ -199,14 +201,14 @@ func annexReply(reply message.Message) (number uint64, err error) {
 // fill writes the writes of the participant's record of the given kind to the record's annex, in pieces,
 // and waits until they have arrived.
 func (s *state) fill(p *worker.Participant, kind record.Kind, a *ownAnnex) error {
-	most := s.m.Replicas.Smallest(worker.PieceBytes)
-	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
+	pieceMax := s.m.Replicas.Smallest(worker.PieceBytes) // a longer write is a piece by itself
+	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, pieceMax)}
 	for _, e := range s.commit.writes {
 		if !s.commit.belongs(e, p, kind == record.Lock) {
 			continue
 		}
 		wr := e.Write()
-		if len(f.piece) > 0 && len(f.piece)+record.WriteBytes(&wr) > most {
+		if len(f.piece) > 0 && len(f.piece)+record.WriteBytes(&wr) > pieceMax {
 			if err := f.flush(); err != nil {
 				return err
 			}
@@ -237,7 +239,7 @@ type filling struct {
 	piece  []byte
 }
 
-// flush writes the piece.
+// flush writes the piece to the annex, waits until it has arrived, and begins an empty piece after it.
 func (f *filling) flush() error {
 	s, w := f.s, f.s.w
 	if err := s.ctx.Err(); err != nil {
@@ -287,9 +289,9 @@ func (s *state) dropAnnexes() {
 // errSliced ends sliced work on a commit that a reconfiguration has caught.
 var errSliced = errors.New("txn: caught between two slices")
 
-// inSlicesLocked calls f for each of the commit's writes that wanted selects. If the commit is
-// large it releases the worker's lock between slices. It returns errSliced if a reconfiguration has
-// caught the commit meanwhile: recovery then does the rest.
+// inSlicesLocked calls f for each of the commit's writes that wanted selects, until f returns false. If
+// the commit is large it releases the worker's lock between slices. It returns errSliced if a
+// reconfiguration has caught the commit meanwhile: recovery then does the rest.
 func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) bool) error {
 	w, c := s.w, &s.commit
 	writes, bytes := 0, 0

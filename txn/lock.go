@@ -9,7 +9,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// awaitLocks waits for the primaries' replies.
+// awaitLocks waits for the primaries' replies. It returns committed if all objects are locked, and again
+// if another attempt may lock them. If the replies do not come in time, the commit is detached.
 func (s *state) awaitLocks() (result, error) {
 	w, c := s.w, &s.commit
 	if c.IsRemote() {
@@ -77,7 +78,8 @@ func (s *state) lockOwnLocked(p *worker.Participant) error {
 	return nil
 }
 
-// lockOneLocked locks the nth object of the participant, or records why it cannot.
+// lockOneLocked locks the nth object of the participant, and reports whether it could: p.Verdict and
+// p.Refused say why not.
 func (s *state) lockOneLocked(p *worker.Participant, e *set.Entry, n int) bool {
 	wr := e.Write()
 	p.Verdict = s.m.Replicas.LockWrite(&wr)

@@ -35,7 +35,8 @@ type Machine struct {
 func New(cfg worker.Config) (*Machine, error) {
 	m := &Machine{logBytes: cfg.LogBytes}
 	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
-	// together hold every write of the transaction once. Own logs keep an eighth free.
+	// together hold every write of the transaction at most once. The bound leaves room in the log for
+	// the rest of the records, and for the eighth that own logs keep free (participant.OwnLog).
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
 	m.costs = cfg.NIC.Costs()
 	m.validateReads = m.costs.ReadsPerMessage()

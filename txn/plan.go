@@ -14,7 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// plan lists the writes and the participants.
+// plan lists the commit's writes in ascending order of address, its regions and its participants, and
+// determines whether it is large.
 func (s *state) plan() error {
 	c := &s.commit
 	c.Routes = s.m.Routes.Load()
@@ -58,19 +59,19 @@ func (s *state) planWrite(e *set.Entry) (bytes int, err error) {
 	case !s.reserved(rt, e):
 		return 0, abort(ReasonMoved, e.Ptr.Addr)
 	}
-	if n := len(c.Regions); n == 0 || c.Regions[n-1] != rt.Region {
+	if n := len(c.Regions); n == 0 || c.Regions[n-1] != rt.Region { // the writes of a region follow each other
 		c.Regions = append(c.Regions, rt.Region)
 	}
 	w := e.Write()
 	bytes = record.WriteBytes(&w)
-	i := c.AddParticipant(rt.Primary)
-	e.Part = int16(i)
-	c.Participants[i].LockBytes += bytes
-	c.Participants[i].LockWrites++
+	primary := c.AddParticipant(rt.Primary)
+	e.Part = int16(primary)
+	c.Participants[primary].LockBytes += bytes
+	c.Participants[primary].LockWrites++
 	for _, b := range rt.Backups {
-		i := c.AddParticipant(b)
-		c.Participants[i].BackupBytes += bytes
-		c.Participants[i].BackupWrites++
+		backup := c.AddParticipant(b)
+		c.Participants[backup].BackupBytes += bytes
+		c.Participants[backup].BackupWrites++
 	}
 	return bytes, nil
 }

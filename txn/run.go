@@ -36,7 +36,8 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 	}
 }
 
-// runOnce runs fn in one transaction. If fn fails, its error counts only if the read set is valid.
+// runOnce runs fn in one transaction. If fn fails, its error counts only if the read set is valid, or if
+// fn has ended the transaction itself (ErrDone).
 func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	t := m.txs.Get().(*Tx)
 	t.state, t.kept = m.begin(t.kept), nil

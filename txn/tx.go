@@ -472,7 +472,8 @@ func (t *Tx) usable() error {
 	return t.doomed
 }
 
-// doom remembers a conflict: from here on the transaction can only abort.
+// doom returns err. If err is the transaction's first conflict, doom remembers it: from here on the
+// transaction can only abort.
 func (t *Tx) doom(err error) error {
 	if t.doomed == nil && errors.Is(err, outcome.ErrConflict) {
 		t.doomed = err
@@ -491,7 +492,7 @@ func (t *Tx) end() {
 	}
 	s.late.discard(s)
 	for i := range s.writes.Entries {
-		if e := &s.writes.Entries[i]; e.Dead || e.Op == record.OpAlloc && s.commit.State().IsWithoutEffect() {
+		if e := &s.writes.Entries[i]; e.Dead || (e.Op == record.OpAlloc && s.commit.State().IsWithoutEffect()) {
 			s.m.release(s.w, e)
 		}
 	}
@@ -532,7 +533,7 @@ func (s *state) reset() {
 }
 
 func (m *Machine) tooLarge(n, limit int) error {
-	if limit == record.AnnexBytesMax {
+	if limit == record.AnnexBytesMax { // the transaction may be large: larger logs would not help
 		return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions", outcome.ErrTooLarge, n, limit)
 	}
 	return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions or a larger log size (setting log-size, now %d bytes)",

@@ -50,7 +50,7 @@ const (
 //
 // It takes time in proportion to all that was read. To validate after each of many steps, use
 // ValidateRecent if nothing is shown of a step except that it has succeeded.
-func (t *Tx) Validate() error { return t.validateFrom(readSize{}) }
+func (t *Tx) Validate() error { return t.validateAfter(readSize{}) }
 
 // ValidateRecent checks that what the transaction has read since the last validation is valid,
 // all of it at one moment. It checks everything, like Validate, while that is little
@@ -66,7 +66,7 @@ func (t *Tx) ValidateRecent() error {
 	if n := t.readSize().total(); n <= validateAllMax || n >= 2*t.validatedAll {
 		return t.Validate()
 	}
-	return t.validateFrom(t.validated)
+	return t.validateAfter(t.validated)
 }
 
 // validateAllMax is the number of objects and questions up to which ValidateRecent checks
@@ -74,8 +74,9 @@ func (t *Tx) ValidateRecent() error {
 // otherwise.
 const validateAllMax = 128
 
-// A readSize is the lengths of the lists that keep what a transaction has read, at one moment. Elements beyond
-// these lengths were read later.
+// A readSize stands for a moment of a transaction: it has the lengths, at that moment, of the lists that
+// keep what the transaction has read. Elements beyond these lengths were read later. The zero readSize
+// is the beginning.
 type readSize struct{ reads, writes, questions int }
 
 func (n readSize) total() int { return n.reads + n.writes + n.questions }
@@ -85,17 +86,17 @@ func (s *state) readSize() readSize {
 	return readSize{reads: len(s.reads.Entries), writes: len(s.writes.Entries), questions: len(s.questions)}
 }
 
-// validateFrom checks that everything that the transaction has read beyond from is still valid, and
-// dooms it otherwise.
-func (t *Tx) validateFrom(from readSize) error {
+// validateAfter checks that everything that the transaction has read after start is still valid. If it
+// is not, or stays locked for commitPatience, validateAfter dooms the transaction.
+func (t *Tx) validateAfter(start readSize) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
 	t.forgetAhead() // what was read ahead is older than this validation: to use it later would risk a conflict
 	b := wait.Backoff{Lease: &t.m.Lease, Patience: commitPatience}
-	var since time.Time
+	var since time.Time // the time since which a reconfiguration has blocked the validation
 	for {
-		out, err := t.validate(from)
+		out, err := t.validate(start)
 		if errors.Is(err, worker.ErrMoved) {
 			if since, err = t.m.AwaitMove(t.ctx, err, since); err == nil {
 				continue
@@ -105,7 +106,7 @@ func (t *Tx) validateFrom(from readSize) error {
 			err = t.m.ConfirmWithin(t.ctx)
 		}
 		if err == nil && out == committed {
-			t.noteValidated(from)
+			t.noteValidated(start)
 		}
 		if err != nil || out == committed {
 			return t.doom(err)
@@ -120,10 +121,10 @@ func (t *Tx) validateFrom(from readSize) error {
 	}
 }
 
-// noteValidated notes that everything that was read beyond from has been valid just now.
-func (s *state) noteValidated(from readSize) {
+// noteValidated notes that everything that was read after start has been valid just now.
+func (s *state) noteValidated(start readSize) {
 	s.validated = s.readSize()
-	if from == (readSize{}) {
+	if start == (readSize{}) { // this validation has checked everything
 		s.validatedAll = s.validated.total()
 	}
 }
@@ -148,42 +149,42 @@ func (s *state) sources() int {
 	return n
 }
 
-// validate checks everything that was read beyond from at one moment: after a question had to be asked
-// again, it checks everything again, because only a round in which nothing has moved shows that
+// validate checks, at one moment, everything that was read after start. After a question had to be asked
+// again, it checks all of that in another round: only a round without such a question shows that
 // everything was valid at the round's beginning.
-func (s *state) validate(from readSize) (result, error) {
-	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.locked {
+func (s *state) validate(start readSize) (result, error) {
+	if sabotage.Validation.Skipped() || (sabotage.ValidationLast.Skipped() && s.locked) {
 		return committed, nil
 	}
 	for range validateRounds {
 		before := s.m.Routes.Load()
-		s.listChecks(from)
+		s.listChecks(start)
 		if err := s.runChecks(); err != nil {
 			if !s.locked && !errors.Is(err, worker.ErrMoved) {
 				err = s.m.AwaitReplacement(s.ctx, before, err)
 			}
 			return again, s.m.OrGone(err)
 		}
-		out, moved, err := s.judgeChecks()
-		if err != nil || out != committed || !moved || sabotage.Rounds.Skipped() {
+		out, hasAsked, err := s.judgeChecks()
+		if err != nil || out != committed || !hasAsked || sabotage.Rounds.Skipped() {
 			return out, err
 		}
 	}
 	return again, nil
 }
 
-// listChecks lists all objects read beyond from that must be unchanged: strict reads, unless a lock of
-// the transaction replaces the check; strict writes, until they are locked; late reads; and the
-// sources of questions.
-func (s *state) listChecks(from readSize) {
+// listChecks lists the objects that must be unchanged: strict reads, unless the transaction also writes
+// the object; strict writes, until they are locked; and the sources of questions; of all these only what
+// was read after start. It also lists all late reads.
+func (s *state) listChecks(start readSize) {
 	s.checks = s.checks[:0]
-	for i := from.reads; i < len(s.reads.Entries); i++ {
+	for i := start.reads; i < len(s.reads.Entries); i++ {
 		if e := &s.reads.Entries[i]; !s.rewrites(e) {
 			s.addCheck(e.Ptr, e.Version, checkRead)
 		}
 	}
 	if !s.locked { // a lock needs no check
-		for i := from.writes; i < len(s.writes.Entries); i++ {
+		for i := start.writes; i < len(s.writes.Entries); i++ {
 			if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {
 				s.addCheck(e.Ptr, e.Version, checkRead)
 			}
@@ -194,7 +195,7 @@ func (s *state) listChecks(from readSize) {
 			s.addCheck(e.Ptr, e.Version, checkLate)
 		}
 	}
-	for i := from.questions; i < len(s.questions); i++ {
+	for i := start.questions; i < len(s.questions); i++ {
 		for _, src := range s.questions[i].Sources() {
 			s.addCheck(src.Ptr, src.Version, i)
 		}
@@ -364,13 +365,14 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 
 // judgeChecks looks at the verdicts on all checks, up to the first that fails. A changed strict read is
 // a conflict. If a strict read is locked, or a late read is not the same, another attempt is needed
-// (again). If a source of a question is not the same, judgeChecks asks the question again; moved
-// reports that there was such a question.
-func (s *state) judgeChecks() (out result, moved bool, err error) {
-	asked := -1
+// (again). If a source of a question is not the same, judgeChecks asks the question again, and hasAsked
+// is true; another answer than before is a conflict.
+func (s *state) judgeChecks() (out result, hasAsked bool, err error) {
+	asked := -1 // the question asked last
 	for i := range s.checks {
 		c := &s.checks[i]
-		if c.verdict == message.Same || c.question >= 0 && c.question == asked { // unchanged, or its question was asked already
+		wasAsked := c.question >= 0 && c.question == asked // because of another of its sources
+		if c.verdict == message.Same || wasAsked {
 			continue
 		}
 		switch {
@@ -393,9 +395,9 @@ func (s *state) judgeChecks() (out result, moved bool, err error) {
 		if !same {
 			return again, false, abort(ReasonAnswer, c.ptr.Addr)
 		}
-		moved = true
+		hasAsked = true
 	}
-	return committed, moved, nil
+	return committed, hasAsked, nil
 }
 
 // heldPatience is ReadPatience for a transaction that holds locks itself, so that two transactions

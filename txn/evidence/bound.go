@@ -171,7 +171,8 @@ func (b *Bound) records(in cluster.ID) (records [][]byte) {
 	}
 }
 
-// boundsIn returns the bounds found in the memory of parked transactions.
+// boundsIn returns the bounds found in the memory of parked transactions. It skips memory that is no
+// log, and ends each log at the first record that does not decode.
 func boundsIn(parked []*nvram.Memory) bounds {
 	all := make(bounds)
 	for _, p := range parked {

@@ -205,7 +205,8 @@ func (r *Recovery) noteCountsLocked(rec *record.Record) bool {
 }
 
 // scanLocked appends to found the records of a log, up to position end, for which want returns true.
-// want gets a record and its position.
+// want gets a record and its position. TRUNCATE records and void records are left out; a record that
+// does not decode ends the scan.
 func (r *Recovery) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *record.Record, at uint64) bool) {
 	rx, err := record.OpenLog(log)
 	if err != nil || rx == nil {
@@ -284,7 +285,7 @@ func (r *Recovery) takeLocked(rec *record.Record, at Extent) {
 }
 
 // takeWrites adds a record's writes, which must be sorted by address, to the parts of their
-// regions.
+// regions. A part that has its writes already, from an earlier record, keeps those: they are the same.
 func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 	for len(writes) > 0 {
 		id, n := writes[0].Ptr.Addr.Region(), 1
@@ -330,7 +331,7 @@ func (r *Recovery) Truncated(id record.ID, at region.ID) (isTruncated bool) {
 		return true
 	case r.recalled.truncatedLocked(id):
 		return true
-	case r.recalled.hasLocked(id):
+	case r.recalled.isOlderLocked(id): // the logs of this life do not know it
 		return false
 	}
 	if int(id.Worker) >= len(r.Workers) {
@@ -393,8 +394,8 @@ func (r *Recovery) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error
 }
 
 // Learn durably notes e, the merged evidence of a region's replicas, with the writes if this machine
-// does not have them. Repeating the call changes nothing. Learn fails with ring.ErrFull while there is
-// no room for a note.
+// does not have them. Repeating the call changes nothing, nor does a call after the recovery was
+// settled or the transaction truncated. Learn fails with ring.ErrFull while there is no room for a note.
 func (r *Recovery) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,7 +59,7 @@ func TestLedgerOutlivesItsRing(t *testing.T) {
 		t.Fatalf("%d logs: %v", len(formatted), err)
 	}
 	r := recalled{ledgers: ledgers, firstConfig: 2}
-	if id := (record.ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.hasLocked(id) || !r.truncatedLocked(id) {
+	if id := (record.ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.isOlderLocked(id) || !r.truncatedLocked(id) {
 		t.Errorf("%v is not truncated", id)
 	}
 }

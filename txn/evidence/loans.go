@@ -24,8 +24,8 @@ func (r *Recovery) endLoansLocked() {
 			}
 		})
 	}
-	isGood := func(b participant.Borrower) bool { return connections[b] }
-	for _, p := range r.Replicas.Loans.Except(isGood) {
+	isConnected := func(b participant.Borrower) bool { return connections[b] }
+	for _, p := range r.Replicas.Loans.Except(isConnected) {
 		if !r.Replicas.Loans.Take(p) {
 			continue // the borrower has just returned this slot
 		}

@@ -42,7 +42,8 @@ func (r *Recovery) awaitsAny() bool {
 }
 
 // Park durably notes the evidence e of a region with a replica here, about a transaction that is
-// going to be parked, even if the region has seen nothing of it. It fails with ring.ErrFull while
+// going to be parked, even if the region has seen nothing of it. It does nothing if this machine has
+// evidence about the region already, or if the recovery was settled. It fails with ring.ErrFull while
 // there is no room for a note.
 func (r *Recovery) Park(in cluster.ID, e Evidence) error {
 	r.mu.Lock()

@@ -42,8 +42,8 @@ type recalled struct {
 // which they have parked these transactions. It must be called before the first Freeze. The caller
 // can free the memory once a recovery is settled.
 //
-// Recall fails if evidence would be missing: if one of the memories is not a log or has no ledger,
-// or if a record that still counts (countsLocked) names a missing annex.
+// Recall fails if evidence would be missing: if one of the logs is damaged or has no ledger, if a record
+// has a newer format, or if a record that still counts (countsLocked) names a missing annex.
 func (r *Recovery) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
@@ -112,7 +112,8 @@ func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
 }
 
 // openLogs opens logs of earlier lives. It returns the logs that may hold records, and the ledgers by
-// writer. A log that was being emptied for a new connection has only its ledger.
+// writer. A log that was being emptied for a new connection has only its ledger; memory that has never
+// held a log has neither, and is left out.
 func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[record.Coordinator][]*record.Ledger, err error) {
 	ledgers = make(map[record.Coordinator][]*record.Ledger)
 	for _, log := range logs {
@@ -160,13 +161,14 @@ func checkFormats(rx *ring.Receiver) error {
 
 var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")
 
-// gatherLocked takes what coordinators have written to the logs of earlier lives.
+// gatherLocked takes what coordinators have written to the logs of earlier lives. It leaves the notes,
+// which are dated, to gatherNotesLocked.
 //
 // It takes a record even if a later one names its transaction as truncated: that later record may not
 // have been processed, so a backup may not have applied the writes yet. Recovering a transaction once
 // more changes nothing.
 func (l *recalled) gatherLocked(r *Recovery) {
-	if l.firstConfig == 0 {
+	if l.firstConfig == 0 { // this is the first recovery of this life
 		l.firstConfig = r.Configuration.Load()
 	}
 	for i, log := range l.logs {
@@ -200,7 +202,7 @@ func (l *recalled) gatherNotesLocked(r *Recovery) {
 // what counts is in which recovery it was made, not how old its transaction is: machines that had not
 // settled the previous recovery may have recovered the transaction once more.
 func (l *recalled) countsLocked(rec *record.Record) bool {
-	if in, dated := rec.NotedIn(); dated {
+	if in, isDated := rec.NotedIn(); isDated {
 		return in > l.settled
 	}
 	return rec.ID.Config >= l.settled
@@ -260,9 +262,9 @@ func (r *Recovery) RecalledWrites(yield func(region.Ptr) bool) {
 	}
 }
 
-// hasLocked reports whether a transaction is from before this life of the machine, so that only the
-// recalled ledgers can name it.
-func (l *recalled) hasLocked(id record.ID) bool {
+// isOlderLocked reports whether a transaction is from before this life of the machine, so that only the
+// recalled ledgers can name it. It returns false if no ledgers were recalled.
+func (l *recalled) isOlderLocked(id record.ID) bool {
 	return len(l.ledgers) > 0 && id.Config < l.firstConfig
 }
 

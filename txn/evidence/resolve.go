@@ -137,7 +137,8 @@ func (r *Recovery) Decide(in cluster.ID, id record.ID, commit bool) error {
 	return nil
 }
 
-// finishPartLocked gives the objects of a part their final state.
+// finishPartLocked gives the objects of a part their final state at this machine's replica, if it has
+// one: at the primary the objects that lockPartLocked has locked, at a backup the objects of a commit.
 func (r *Recovery) finishPartLocked(p *tracePart, commit bool) error {
 	rt := r.Replicas.Routes.Of(p.region)
 	if rt == nil || rt.Local == nil {
@@ -162,7 +163,7 @@ func (r *Recovery) finishPartLocked(p *tracePart, commit bool) error {
 }
 
 // finishPrimaryLocked gives one object its final state at the primary, and unlocks it if no other
-// undecided transaction writes it.
+// undecided transaction writes it. ApplyLocked returns false if the object has that state or a later one.
 func (r *Recovery) finishPrimaryLocked(local *region.Region, w *record.Write, commit bool) {
 	l := r.locks[w.Ptr.Addr]
 	v, allocated, incarnation := w.After()
@@ -195,7 +196,7 @@ func (r *Recovery) Truncate(in cluster.ID, id record.ID) error {
 	}
 	w := r.Workers[id.Worker]
 	w.Locked(func() {
-		if l := logFromLocked(w, id.Machine); l.Log != nil && !r.recalled.hasLocked(id) {
+		if l := logFromLocked(w, id.Machine); l.Log != nil && !r.recalled.isOlderLocked(id) {
 			if err := l.Release(id.Seq); err != nil {
 				w.FencePeerLocked(l.From, err)
 			}

@@ -43,11 +43,11 @@ func (c *Client) Find(ctx context.Context, r Reader, s Search) error { return c.
 // GoOn is Find for a caller that has done READs itself, as many as reads says, and has given s
 // their results.
 func (c *Client) GoOn(ctx context.Context, r Reader, s Search, reads int) error {
-	most := c.reads
+	readsMax := c.reads
 	if c.m.IsPrimary(s.Owner()) {
-		most = unbounded
+		readsMax = unbounded
 	}
-	decided, err := follow(r, s, max(most-reads, 0), most == unbounded)
+	decided, err := follow(r, s, max(readsMax-reads, 0), readsMax == unbounded)
 	if decided || err != nil {
 		return err
 	}
@@ -73,12 +73,13 @@ func Walk(r Reader, s Search) error {
 // rooms keeps memory for the objects read at a place, so that a lookup allocates nothing.
 var rooms = sync.Pool{New: func() any { return new([2]Object) }}
 
-// follow reads one place after the other, at most as many as most says, until one decides s.
-func follow(r Reader, s Search, most int, walk bool) (decided bool, err error) {
+// follow reads one place after the other, at most readsMax, until one decides s or s knows no further
+// place. walk is the argument of Search.Start.
+func follow(r Reader, s Search, readsMax int, walk bool) (decided bool, err error) {
 	room := rooms.Get().(*[2]Object)
 	defer rooms.Put(room)
 	defer clear(room[:])
-	for range most {
+	for range readsMax {
 		at, known := s.Start(walk)
 		if !known {
 			return false, nil
@@ -113,7 +114,8 @@ func (c *Client) ask(ctx context.Context, s Search) error {
 
 // isRefusal reports whether err, the error of a message to the owner, is a reason to go on by
 // READs: the message or its answer was too long; the owner is leaving, and READs wait for its
-// successor; or the owner met an error that this machine will meet, too, and can tell apart.
+// successor; or the owner met an error of which only the text has come (Unwrap returns nil): this machine
+// will meet the error itself, and can then tell what it is.
 func isRefusal(err error) bool {
 	if errors.Is(err, outcome.ErrTooLarge) {
 		return true

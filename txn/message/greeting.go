@@ -63,6 +63,7 @@ func DecodeGreeting(b []byte, version protocol.Version) (g Greeting, err error) 
 	if len(b) < 8 || (len(b)-8)%greetingBytes != 0 {
 		return g, fmt.Errorf("%w: %d bytes", ErrBadGreeting, len(b))
 	}
+	// word and state take the next bytes from b, whose length has been checked.
 	word := func() uint64 { v := binary.LittleEndian.Uint64(b); b = b[8:]; return v }
 	state := func() ring.State { return ring.State{Nonce: word(), Bytes: word(), Head: word(), Tail: word()} }
 	g.Epoch = word()

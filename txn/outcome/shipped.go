@@ -22,7 +22,8 @@ const (
 // machines of earlier versions identify each error by its index.
 var known = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, wait.ErrUnavailable, region.ErrReclaiming}
 
-// CodeOf returns the code for err, the error of a function or nil.
+// CodeOf returns the code for err, the error of a function or nil. If err matches several of known, the
+// first counts.
 func CodeOf(err error) Code {
 	if err == nil {
 		return codeResult

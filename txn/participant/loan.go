@@ -142,7 +142,7 @@ func (x *loanShard) except(good func(Borrower) bool, ptrs []region.Ptr) []region
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for p, to := range x.slots { // any order: Except sorts
-		if x.refused != nil && x.refused(to.Machine) || !good(to.Borrower) {
+		if (x.refused != nil && x.refused(to.Machine)) || !good(to.Borrower) {
 			ptrs = append(ptrs, p)
 		}
 	}

@@ -240,7 +240,8 @@ func (l *Log) unlock(p *tx) error {
 	return nil
 }
 
-// truncate processes the truncations that a record names.
+// truncate processes the truncations that a record names: it raises the low bound, finishes the
+// transactions named one by one, and leaves those below the low bound to Free.
 func (l *Log) truncate(r *record.Record) error {
 	l.ledger.Raise(r.LowBound)
 	for _, seq := range r.Truncated {
@@ -261,15 +262,16 @@ func (l *Log) truncate(r *record.Record) error {
 	return l.Free()
 }
 
-// Free moves the log's head past the records of truncated transactions. A transaction below the low
-// bound is truncated here, when the head comes to its first record.
+// Free moves the log's head past the records of truncated transactions, and past records that belong to
+// no transaction. A transaction below the low bound is truncated here, when the head comes to its first
+// record.
 func (l *Log) Free() error {
 	var end uint64
 	for l.records.n > 0 {
 		r := l.records.front()
 		if p := l.txs[r.seq]; p != nil {
 			isOpen := r.seq >= l.ledger.LowBound()
-			if isOpen || p.held && !sabotage.HeldRecords.Skipped() {
+			if isOpen || (p.held && !sabotage.HeldRecords.Skipped()) {
 				break
 			}
 			done, err := l.finish(r.seq)
@@ -303,8 +305,8 @@ func (l *Log) freeAnnexes() {
 }
 
 // finish truncates one transaction: a backup applies its writes now. If the writes are in an annex,
-// finish only begins a task that applies them, and returns false. It does nothing if recovery holds
-// the transaction.
+// finish only begins a task that applies them, and returns false. If recovery holds the transaction,
+// or the log does not know it, finish does nothing and returns true: the ledger can name it.
 func (l *Log) finish(seq uint64) (done bool, err error) {
 	p := l.txs[seq]
 	if p == nil || p.held {

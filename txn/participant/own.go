@@ -128,7 +128,8 @@ func (l *OwnLog) Free(r *Replicas, w *record.Window) error {
 	return nil
 }
 
-// finish reports whether a transaction is truncated, and if so records it in the ledger.
+// finish reports whether a transaction is truncated, and if so records it in the ledger. It returns
+// false also if the ledger has no place for it yet.
 func (l *OwnLog) finish(seq uint64, w *record.Window) bool {
 	if !w.Finished(seq) {
 		return false

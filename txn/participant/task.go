@@ -111,11 +111,12 @@ func (p *tx) isLockLarge() bool { return p.large != nil && p.large.lock.bytes !=
 // isBackupLarge reports whether the writes of the COMMIT-BACKUP record are in an annex.
 func (p *tx) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
 
-// proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
+// proceed does one slice of the first task. It returns the LOCK-REPLY if the slice completes the task and
+// the task has one.
 func (l *Log) proceed() (reply message.Message, err error) {
 	t := &l.tasks[0]
-	rest, most := t.rest.Len(), l.r.Smallest(SliceWrites)
-	for n := 0; t.done < t.limit && n < most && rest-t.rest.Len() < SliceBytes; n++ {
+	start, writesMax := t.rest.Len(), l.r.Smallest(SliceWrites) // start: the bytes left when the slice begins
+	for n := 0; t.done < t.limit && n < writesMax && start-t.rest.Len() < SliceBytes; n++ {
 		w, ok := t.rest.Next()
 		if !ok {
 			return reply, record.BadAnnex(&t.body.annex, &t.rest)
@@ -130,7 +131,8 @@ func (l *Log) proceed() (reply message.Message, err error) {
 	return l.complete(t)
 }
 
-// work does the task's work on one write.
+// work does the task's work on one write. For a check, there is none: proceed has decoded the write. If a
+// taskLock cannot lock the object, work turns it into a taskRefuse.
 func (l *Log) work(t *task, w *record.Write) error {
 	switch t.kind {
 	case taskLock:
@@ -180,7 +182,7 @@ func (l *Log) complete(t *task) (reply message.Message, err error) {
 	}
 	l.tasks = l.tasks[1:]
 	if len(l.tasks) == 0 {
-		l.tasks = nil
+		l.tasks = nil // Step and IsAtWork test for nil
 	}
 	if err == nil && t.kind == taskBackup {
 		err = l.Free()

@@ -114,13 +114,15 @@ func (l *Ledger) Drain(config uint32, position uint64) {
 	l.memory.Store(l.base+ledgerDrainAt, uint64(config)<<32|uint64(uint32(position)))
 }
 
-// IsLate reports whether a record in the log came too late. l may be nil.
+// IsLate reports whether a record in the log, of the given configuration and at the given position, came
+// too late. It returns false if l is nil: there is no ledger.
 func (l *Ledger) IsLate(config uint32, position uint64) bool {
 	if l == nil || sabotage.LateRecords.Skipped() {
 		return false
 	}
 	w := l.memory.Load(l.base + ledgerDrainAt)
-	return config <= uint32(w>>32) && int32(uint32(position)-uint32(w)) >= 0
+	isAfter := int32(uint32(position)-uint32(w)) >= 0 // the lower halves of positions wrap
+	return config <= uint32(w>>32) && isAfter
 }
 
 // LowBound returns the low bound.
@@ -129,7 +131,9 @@ func (l *Ledger) LowBound() uint64 { return l.low }
 // Named returns the transactions at or above the low bound that are named.
 func (l *Ledger) Named() (named []uint64) {
 	for i := range uint64(LedgerNames) {
-		if seq := l.memory.Load(l.base + ledgerNamesAt + i*nvram.WordBytes); seq >= l.low && SameLife(seq, l.low) && seq != 0 {
+		seq := l.memory.Load(l.base + ledgerNamesAt + i*nvram.WordBytes)
+		isUsed := seq != 0
+		if isUsed && seq >= l.low && SameLife(seq, l.low) {
 			named = append(named, seq)
 		}
 	}

@@ -51,5 +51,6 @@ func (w *Window) Finish(seq uint64) {
 // Finished reports whether seq, a transaction of this life, is finished.
 func (w *Window) Finished(seq uint64) bool {
 	isBelow := seq < w.Low && SameLife(seq, w.Low)
-	return isBelow || seq >= w.Low && seq < w.Next && w.done[seq%uint64(len(w.done))]
+	isInside := seq >= w.Low && seq < w.Next
+	return isBelow || (isInside && w.done[seq%uint64(len(w.done))])
 }

@@ -38,16 +38,16 @@ func BlocksKey(p cluster.Placement) rdma.Key {
 }
 
 // ReceiveBlocks registers this machine's replica of a region for block headers from the primary in
-// placement p, and from no earlier primary. It takes the key that the previous call for the replica
-// returned, or 0 for the first call, and returns the new key. The call must come before NEW-CONFIG
-// is acknowledged.
-func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma.Key) (rdma.Key, error) {
+// placement p, and from no earlier primary. old is the key that the previous call for the replica
+// returned, or 0 in the first call; ReceiveBlocks returns the new key. The call must come before
+// NEW-CONFIG is acknowledged.
+func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, old rdma.Key) (rdma.Key, error) {
 	key := BlocksKey(p)
-	if key == was {
-		return was, nil
+	if key == old {
+		return old, nil
 	}
-	if was != 0 {
-		nic.Deregister(was)
+	if old != 0 {
+		nic.Deregister(old)
 	}
 	return key, nic.Register(key, r.Memory())
 }

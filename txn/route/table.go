@@ -43,9 +43,9 @@ func (t *Table) Add(p cluster.Placement, local *region.Region) {
 }
 
 // AddMissing adds a region without a replica here, unless the table has a route to the region. It does
-// nothing if isCurrent reports that the configuration of p is not the machine's current one: the next
-// Remap, which may have been called already, has a newer placement. It calls isCurrent under the
-// table's mutex, so no Remap can come in between.
+// nothing if the table is closed, or if isCurrent reports that the configuration of p is not the
+// machine's current one: the next Remap, which may have been called already, has a newer placement. It
+// calls isCurrent under the table's mutex, so no Remap can come in between.
 func (t *Table) AddMissing(p cluster.Placement, isCurrent func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,8 +63,8 @@ func (t *Table) addLocked(p cluster.Placement, local *region.Region) {
 }
 
 // Remap replaces all routes by the routes of configuration c, in which no region is active yet.
-// Regions stay readable if their primary has not changed and they were readable before; all others
-// are blocked.
+// A region is readable if it is available, its primary has not changed, and it was active or readable
+// before; all others are blocked. Remap does nothing if the table is closed.
 func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Region, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,8 @@ func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Re
 }
 
 // Activate makes regions active, if isCurrent reports that their configuration is still the machine's
-// current one. It calls isCurrent under the table's mutex, so no Remap can come in between.
+// current one and the table is not closed. It calls isCurrent under the table's mutex, so no Remap can
+// come in between.
 func (t *Table) Activate(ids []region.ID, isCurrent func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +116,7 @@ func (t *Table) Renew() {
 	t.routes.Store(&same)
 }
 
-// Close drops all routes. From then on Remap and Activate do nothing.
+// Close drops all routes. From then on Remap, AddMissing and Activate do nothing.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,11 +17,12 @@ const (
 func (a *Arena) Get(n int) []byte {
 	if a.used+n > len(a.chunk) {
 		a.full += len(a.chunk)
-		a.chunk = make([]byte, max(arenaChunkBytes, n, min(2*len(a.chunk), 1<<20)))
+		grown := min(2*len(a.chunk), 1<<20) // each chunk is twice as long as the one before, up to 1 MiB
+		a.chunk = make([]byte, max(arenaChunkBytes, n, grown))
 		a.used = 0
 	}
 	b := a.chunk[a.used : a.used+n : a.used+n]
-	a.used += (n + 7) &^ 7
+	a.used += (n + 7) &^ 7 // the next slice begins at a multiple of 8
 	if a.used > len(a.chunk) {
 		a.used = len(a.chunk)
 	}

@@ -30,7 +30,8 @@ func (b *Backoff) Tries() int { return b.tries }
 // Restart makes the pauses as short again as those between the first attempts.
 func (b *Backoff) Restart() { b.tries = 0 }
 
-// Again waits, and reports false once Patience is used up.
+// Again waits, and reports false once Patience is used up. The first backoffYields calls only yield;
+// Patience begins with the first call that may sleep.
 func (b *Backoff) Again() bool {
 	b.tries++
 	clock := b.Lease.cfg.Clock

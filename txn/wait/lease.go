@@ -139,7 +139,8 @@ func (l *Lease) unavailable(n *Need, missing time.Duration) error {
 	return e
 }
 
-// Servable returns an error if this machine has had no lease for longer than operations wait.
+// Servable returns an error if this machine has no lease and either has had none for longer than
+// operations wait, or is gone, or ctx has ended.
 func (l *Lease) Servable(ctx context.Context) error {
 	if l.Held() {
 		return nil

@@ -51,6 +51,7 @@ func (w *Waiter) Sleep() {
 
 // SleepFor is like Sleep, for at most d.
 func (w *Waiter) SleepFor(d time.Duration) {
+	// After d has passed, the compare-and-swap withdraws park's announcement.
 	if w.park() && !w.wake.WaitFor(d) && !w.parked.CompareAndSwap(1, 0) {
 		w.wake.Wait() // DoneLocked has seen parked, and is about to set wake: take that, too
 	}

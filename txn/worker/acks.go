@@ -47,7 +47,7 @@ func (w *Worker) ackedLocked(a *Acks, err error) {
 		a.first.First.DoneLocked(nil)
 		a.first = nil
 	case a.failed == nil:
-		a.failed = err
+		a.failed = err // nil if the record has arrived
 	}
 	w.CountDownLocked(a)
 }
@@ -58,7 +58,7 @@ func (w *Worker) CountDownLocked(a *Acks) {
 	if a.open--; a.open > 0 {
 		return
 	}
-	if a.first != nil {
+	if a.first != nil { // no record has arrived
 		a.first.First.DoneLocked(a.failed)
 		a.first = nil
 	}

@@ -36,8 +36,8 @@ func (m *Machine) Beat() {
 	}
 }
 
-// beatLocked adds to silent the machines whose answers are overdue, and pings the machines whose
-// long answers are.
+// beatLocked adds to silent the machines that owe an overdue answer which takes no time, and pings the
+// machines that owe an overdue answer which may take any time.
 func (w *Worker) beatLocked(silent map[rdma.MachineID]bool) {
 	w.beats++
 	if w.stopped {

@@ -126,7 +126,7 @@ func (w *Worker) LeaveLocked(c *Commit, to commitstate.State) {
 
 // catchLocked leaves an open commit to recovery, and ends all of its waits.
 func (w *Worker) catchLocked(c *Commit) {
-	if c.state != commitstate.Stranded {
+	if c.state != commitstate.Stranded { // otherwise Strand has opened Resolved
 		c.Resolved.Add(1)
 	}
 	w.LeaveLocked(c, commitstate.Caught)
@@ -162,8 +162,9 @@ func (w *Worker) failAllLocked(err error) {
 }
 
 // Strand leaves a commit to recovery, because of the error why, and opens Resolved until recovery
-// has decided. It returns an error if this machine will not learn the decision; the commit is then
-// in doubt. For a commit that a reconfiguration has caught, it returns nil immediately.
+// has decided. It returns an error if this machine will not learn the decision, because it is gone or
+// because machines are never replaced; the commit is then in doubt. For a commit that a
+// reconfiguration has caught, it returns nil immediately.
 func (w *Worker) Strand(c *Commit, why error) error {
 	w.Lock()
 	defer w.Unlock()
@@ -174,7 +175,7 @@ func (w *Worker) Strand(c *Commit, why error) error {
 	switch {
 	case c.state.IsInRecovery():
 		return nil
-	case err == nil && w.m.cfg.Alive == nil:
+	case err == nil && w.m.cfg.Alive == nil: // there will be no recovery
 		err = why
 	case err == nil:
 		c.EnterLocked(commitstate.Stranded)
@@ -272,7 +273,7 @@ func (c *Commit) lockReplyLocked(from rdma.MachineID, msg message.Message) {
 		p := &c.Participants[i]
 		if p.Machine == from && p.LockWrites > 0 && (!p.replied || sabotage.SecondReply.Skipped()) {
 			p.replied, p.Verdict, p.Refused = true, message.Verdict(msg.A), int(msg.C)
-			if p.Refused >= p.LockWrites || p.Verdict > message.Changed {
+			if p.Refused >= p.LockWrites || p.Verdict > message.Changed { // makes no sense: take it for a refusal
 				p.Refused, p.Verdict = 0, message.Changed
 			}
 			c.Wait.DoneLocked(nil)
@@ -280,7 +281,7 @@ func (c *Commit) lockReplyLocked(from rdma.MachineID, msg message.Message) {
 	}
 }
 
-// LostLocked records that a primary will not reply.
+// LostLocked records that a primary will not reply, because of err: its objects count as locked by others.
 func (c *Commit) LostLocked(machine rdma.MachineID, err error) {
 	for i := range c.Participants {
 		p := &c.Participants[i]

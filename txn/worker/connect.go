@@ -68,7 +68,8 @@ func (m *Machine) Connected(peer rdma.MachineID) bool {
 	return true
 }
 
-// joinEpoch moves this machine to the epoch of the others, if nothing is open here.
+// joinEpoch moves this machine to the epoch of the others, if they are ahead and nothing is open here, in
+// an even or an odd epoch.
 func (m *Machine) joinEpoch(epoch uint64) {
 	current := m.epoch.Load()
 	if epoch > current && m.epochClosed(0) && m.epochClosed(1) {

@@ -81,7 +81,7 @@ func (o Operation) ReadPairs(reads []PairRead) {
 	for i := range reads {
 		r := &reads[i]
 		switch {
-		case err != nil:
+		case err != nil: // a post has failed, or a READ, or there is no lease: no pair counts
 			r.Err = err
 		case r.raw != nil && o.b.w.m.Route(r.P.Addr.Region()) != r.route:
 			r.Err = ErrMoved
@@ -98,7 +98,7 @@ func (o Operation) postPairs(reads []PairRead, b []byte, wt *wait.Waiter) error 
 	w := o.b.w
 	w.Lock()
 	defer w.Unlock()
-	isWaiting := false
+	hasRead := false
 	for i := range reads {
 		r := &reads[i]
 		r.Err = nil
@@ -114,8 +114,8 @@ func (o Operation) postPairs(reads []PairRead, b []byte, wt *wait.Waiter) error 
 		n := 2 * r.P.Class().Size()
 		r.raw, r.route, b = b[:n], rt, b[n:]
 		w.CountRemoteReads(1)
-		if !isWaiting {
-			isWaiting = true
+		if !hasRead { // all READs together take one round trip
+			hasRead = true
 			w.CountRoundTrip()
 		}
 		if err := w.PostReadLocked(rt.Primary, route.RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {

@@ -38,8 +38,8 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 }
 
 // Look lets the caller read parts of the object p in place, and costs less than Read. It returns
-// false unless this machine is the object's primary and the object exists and is not locked. In that
-// case call Read, which waits, or returns the reason. The caller may show the bytes that it read only
+// false unless this machine is the object's primary and the object exists and is not locked. After
+// false call Read, which waits, or returns the reason. The caller may show the bytes that it read only
 // after a later Machine.Confirm has succeeded.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	rt := o.b.w.m.Lookable(p)
@@ -136,7 +136,7 @@ func (m *Machine) confirmed(err error) error {
 	if m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() || m.cfg.Alive() {
 		return err
 	}
-	if err != nil && !errors.Is(err, region.ErrFreed) {
+	if err != nil && !errors.Is(err, region.ErrFreed) { // says nothing about the object
 		return err
 	}
 	return cmp.Or(m.Confirm(), err)

@@ -182,7 +182,7 @@ func (w *Worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 	p := w.peerLocked(to)
 	err := w.m.Gone()
 	switch {
-	case err != nil:
+	case err != nil: // the machine is gone
 	case w.stopped:
 		err = outcome.ErrClosed
 	case p == nil || p.msgs == nil:
@@ -211,7 +211,7 @@ func (w *Worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 	if n.IsOver(err) {
 		w.Lock()
 		defer w.Unlock()
-		if c.wait.Open() == 0 { // the reply has come meanwhile
+		if c.wait.Open() == 0 { // the reply, or a failure, has come meanwhile
 			return c.answer, c.wait.Failed()
 		}
 		c.unheard = true

@@ -27,18 +27,18 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer m.Start().End() // memory of a region that leaves stays mapped meanwhile
-	p, v, in, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
+	p, v, config, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
 	if errors.Is(err, region.ErrReclaiming) {
 		return nil, region.ErrReclaiming // err may match region.ErrFull, too, which the caller must not see
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !m.lend(p, in, participant.Borrower{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
-		m.ReleaseSlot(p, in)
+	if !m.lend(p, config, participant.Borrower{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
+		m.ReleaseSlot(p, config)
 		return nil, outcome.ErrLost
 	}
-	return message.Slot{Ptr: p, Version: v, Config: in}.Encode(), nil
+	return message.Slot{Ptr: p, Version: v, Config: config}.Encode(), nil
 }
 
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
@@ -59,30 +59,32 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// ReleaseSlot makes a slot available that was reserved here in configuration in. It does nothing if
-// the region has another primary by now, or has had one: the allocator does not know of the
+// ReleaseSlot makes a slot available that was reserved here in the given configuration. It does nothing
+// if the region has another primary by now, or has had one: the allocator does not know of the
 // reservation any more, and may have reserved the slot for another object.
-func (m *Machine) ReleaseSlot(p region.Ptr, in uint32) {
+func (m *Machine) ReleaseSlot(p region.Ptr, config uint32) {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
-	if m.isReserved(p, in) {
+	if m.isReserved(p, config) {
 		m.cfg.Allocator.Release(p)
 	}
 }
 
-// isReserved reports whether the allocator knows of a reservation of configuration in. The caller holds
-// reserving, so that the region's tenure does not end meanwhile.
-func (m *Machine) isReserved(p region.Ptr, in uint32) bool {
+// isReserved reports whether the allocator knows of a reservation that was made in the given
+// configuration: this machine has been the primary since. The caller holds reserving, so that the
+// region's tenure does not end meanwhile.
+func (m *Machine) isReserved(p region.Ptr, config uint32) bool {
 	rt := m.Route(p.Addr.Region())
-	return rt != nil && rt.PrimaryHere && (in >= uint32(rt.LastPrimaryChange) || sabotage.EarlierLoans.Skipped())
+	return rt != nil && rt.PrimaryHere && (config >= uint32(rt.LastPrimaryChange) || sabotage.EarlierLoans.Skipped())
 }
 
-// lend records a loan of a slot that was reserved in configuration in. It returns false if the borrower
-// has left the configuration, the connection has ended, or the region has had another primary since.
-func (m *Machine) lend(p region.Ptr, in uint32, to participant.Borrower) bool {
+// lend records a loan of a slot that was reserved in the given configuration. It returns false if the
+// borrower has left the configuration, the connection has ended, or the region has had another primary
+// since.
+func (m *Machine) lend(p region.Ptr, config uint32, to participant.Borrower) bool {
 	m.reserving.RLock() // Freeze, which forgets loans, comes before or after
 	defer m.reserving.RUnlock()
-	if int(to.Worker) >= len(m.workers) || !m.isReserved(p, in) {
+	if int(to.Worker) >= len(m.workers) || !m.isReserved(p, config) {
 		return false
 	}
 	w := m.workers[to.Worker]
@@ -91,5 +93,5 @@ func (m *Machine) lend(p region.Ptr, in uint32, to participant.Borrower) bool {
 	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
 		return false
 	}
-	return m.Replicas.Loans.Add(p, participant.Loan{Borrower: to, Config: in})
+	return m.Replicas.Loans.Add(p, participant.Loan{Borrower: to, Config: config})
 }

@@ -84,7 +84,9 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 
 // Discard frees the storage of n bytes at off in every replica of a region. It fails with
 // region.ErrDeparted if the tenure is over. All blocks there must be free: see
-// region.AllocatorConfig. It does not wait for the replacement of a lost backup. A backup that refuses has not freed its storage.
+// region.AllocatorConfig. It does not wait for the replacement of a lost backup, but fails with
+// region.ErrDoubt. A backup that refuses has not freed its storage. Discard returns the configuration in
+// which it has asked, or 0 if the tenure is over.
 func (m *Machine) Discard(ctx context.Context, t *region.Tenure, off, n uint64) (in uint32, err error) {
 	d := message.Discard{Region: t.ID(), Off: off, Bytes: n, In: m.config.Load(), Primary: m.cfg.ID}
 	rt, err := m.ownRoute(m.Routes.Load(), t)

@@ -49,14 +49,14 @@ type bracket struct {
 	isShared bool
 }
 
-// enter opens a bracket for the caller, the first free one from the given one on. If none is free, it
-// counts the caller in a shared bracket. The caller calls the result's End.
-func (s *Stripe) enter(from int) Operation {
+// enter opens a bracket for the caller: the first free one, not before the bracket with number first. If
+// none is free, it counts the caller in a shared bracket. The caller calls the result's End.
+func (s *Stripe) enter(first int) Operation {
 	for {
 		epoch := s.epoch.Load()
-		b := &s.brackets[from]
+		b := &s.brackets[first]
 		if !b.open(epoch) {
-			b = s.openOther(from+1, epoch)
+			b = s.openOther(first+1, epoch)
 		}
 		if s.epoch.Load() == epoch {
 			return Operation{b}
@@ -70,14 +70,15 @@ func (s *Stripe) enter(from int) Operation {
 // EnterTransaction is enter for a transaction.
 func (s *Stripe) EnterTransaction() Operation { return s.enter(transactionBrackets) }
 
+// open opens the bracket in an epoch, and reports whether it was free.
 func (b *bracket) open(epoch uint64) bool {
 	return atomic.LoadUint64(&b.word) == 0 && atomic.CompareAndSwapUint64(&b.word, 0, epoch<<1|1)
 }
 
-// openOther opens the first free bracket from the given one on. If none is free, it counts the caller in
-// a shared bracket.
-func (s *Stripe) openOther(from int, epoch uint64) *bracket {
-	for i := from; i < stripeBrackets; i++ {
+// openOther opens the first free bracket, not before the bracket with number first. If none is free, it
+// counts the caller in a shared bracket.
+func (s *Stripe) openOther(first int, epoch uint64) *bracket {
+	for i := first; i < stripeBrackets; i++ {
 		if b := &s.brackets[i]; b.open(epoch) {
 			return b
 		}
@@ -111,8 +112,8 @@ func (o Operation) count(n int) {
 	publish(&o.b.reads, o.b.reads+uint64(n))
 }
 
-// open returns how many operations and transactions of an epoch are open. The number may change
-// while it counts.
+// open returns how many operations and transactions of an epoch are open. It looks only at whether their
+// epoch is even or odd: of each, no more than one epoch is open. The number may change while it counts.
 func (s *Stripe) open(epoch uint64) int {
 	n := int(atomic.LoadUint64(&s.shared[epoch&1].word))
 	for i := range s.brackets {

@@ -13,7 +13,7 @@ func (w *Worker) AwaitWithin(wt *wait.Waiter, n *wait.Need) error {
 	w.beginAwait()
 	defer w.endAwait()
 	for i := 0; wt.Open() > 0; i++ {
-		if i > 0 || !w.m.gathers {
+		if i > 0 || !w.m.gathers { // if the kernel carries operations, nothing has come yet
 			w.kick()
 		}
 		if wt.Open() == 0 {
@@ -59,7 +59,7 @@ func (w *Worker) Await(wt *wait.Waiter) error {
 	w.beginAwait()
 	defer w.endAwait()
 	for i := 0; wt.Open() > 0; i++ {
-		if i > 0 || !w.m.gathers {
+		if i > 0 || !w.m.gathers { // if the kernel carries operations, nothing has come yet
 			w.kick()
 		}
 		if wt.Open() == 0 {
