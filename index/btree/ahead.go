@@ -102,7 +102,7 @@ func (c *Cursor) askLeaves(s *scratch, pos position) {
 		a.wanted = min(2*a.wanted, leavesAhead)
 	}
 	isHere := c.q != nil && !c.isElsewhere(c.lf.src.Ptr) // the leaf just left, so most likely the next, too
-	if a.wanted == 1 || a.rows == 0 && isHere {
+	if a.wanted == 1 || (a.rows == 0 && isHere) {
 		return
 	}
 	ptrs := c.path(c.p.ahead[:0], s, pos, a.wanted)
@@ -128,7 +128,7 @@ func (c *Cursor) path(ptrs []region.Ptr, s *scratch, pos position, n int) []regi
 		if c.reverse {
 			step, edge = -1, 0
 		}
-		for i := from; n > 0 && i >= 0 && i < len(in.children) && (last-i)*step >= 0; i += step {
+		for i := from; n > 0 && i >= 0 && i < len(in.children) && (last-i)*step >= 0; i += step { // until i is beyond last
 			if in.children[i].IsNil() {
 				return ptrs
 			}
@@ -195,11 +195,11 @@ func (c *Cursor) readRows() {
 			a.leaves = append(a.leaves, next)
 		}
 		lf := a.leaves[used].node
-		from := 0
+		start := 0
 		if c.reverse {
-			from = lf.count() - 1
+			start = lf.count() - 1
 		}
-		ptrs = c.rowsOf(ptrs, lf, from)
+		ptrs = c.rowsOf(ptrs, lf, start)
 	}
 	rows := len(ptrs)
 	readsElsewhere := rows > 0 && (c.isElsewhere(ptrs[rows-1]) || c.isElsewhere(c.lf.src.Ptr))
@@ -216,8 +216,8 @@ func (c *Cursor) readRows() {
 }
 
 // rowsOf appends the pointers of a leaf's entries in the range, in the cursor's direction and
-// beginning with entry from, until there are as many as are read at a time.
-func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
+// beginning with entry number first, until there are as many as are read at a time.
+func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, first int) []region.Ptr {
 	step, last := 1, n.count()-1
 	switch {
 	case c.reverse:
@@ -229,7 +229,7 @@ func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 		last, _ = n.search(c.hi)
 		last--
 	}
-	for i := from; (last-i)*step >= 0 && len(ptrs) < c.ahead.rows; i += step {
+	for i := first; (last-i)*step >= 0 && len(ptrs) < c.ahead.rows; i += step { // until i is beyond last
 		p, err := n.ptr(i)
 		if err != nil {
 			break // Next reports the error
@@ -249,7 +249,7 @@ func (c *Cursor) addLeaves(ptrs []region.Ptr) []region.Ptr {
 		end = c.lo
 	}
 	isEndless := len(end) == 0
-	if len(a.next) > 0 || isEndless && a.rows < rowsAhead {
+	if len(a.next) > 0 || (isEndless && a.rows < rowsAhead) {
 		return ptrs
 	}
 	lf := c.lf.node

@@ -47,7 +47,7 @@ func parseAnchor(b []byte, tree uint64) (anchor, error) {
 		LeafBytes:  int(binary.LittleEndian.Uint32(b[anchorLeafAt:])),
 		InnerBytes: int(binary.LittleEndian.Uint32(b[anchorInnerAt:])),
 	}}
-	if n.level() == 0 || n.count() > 1 || n.count() == 0 && !a.destroying() {
+	if n.level() == 0 || n.count() > 1 || (n.count() == 0 && !a.destroying()) {
 		return anchor{}, fmt.Errorf("%w: anchor at level %d with %d roots", ErrCorrupt, n.level(), n.count())
 	}
 	if err := n.checkSlots(); err != nil {

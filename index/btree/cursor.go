@@ -301,7 +301,7 @@ func (c *Cursor) leave() {
 		}
 	} else {
 		q.to = c.lf.high()
-		c.done = len(q.to) == 0 || len(c.hi) > 0 && bytes.Compare(q.to, c.hi) >= 0
+		c.done = len(q.to) == 0 || (len(c.hi) > 0 && bytes.Compare(q.to, c.hi) >= 0)
 		if c.done {
 			q.to = c.hi
 		}

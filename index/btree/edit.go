@@ -26,6 +26,7 @@ func (f fences) prefix() int {
 
 func (f fences) infinite() bool { return len(f.low) == 0 && len(f.high) == 0 }
 
+// commonPrefix returns the length of the longest prefix that a and b share.
 func commonPrefix(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

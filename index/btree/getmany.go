@@ -23,13 +23,13 @@ func (tr *Tree) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, v region.Ptr
 	defer s.free()
 	var lf leaf // where the last key was looked for
 	p.many = p.many[:0]
-	ahead := 0
+	requested := 0 // the leaves of keys[:requested] have been requested
 	for i, key := range keys {
 		if len(key) > MaxKeyBytes {
 			return ErrKeyTooLong
 		}
-		if i == ahead {
-			ahead += p.readAhead(t, s, keys[i:])
+		if i == requested {
+			requested += p.readAhead(t, s, keys[i:])
 		}
 		v, ok, known, err := p.known(key, false)
 		if !known && err == nil {

@@ -25,10 +25,11 @@ type inner struct {
 
 // newInner converts node n, which was read at p. The caller must have checked its slots.
 func newInner(n node, p region.Ptr) *inner {
-	count, fences := n.count(), len(n.b)-n.heapEnd()
+	count := n.count()
+	keyBytes, fenceBytes := n.heapEnd()-n.u16(heapAt)-n.dead()-count*valueBytes, len(n.b)-n.heapEnd()
 	in := &inner{
 		heads: make([]uint32, count), children: make([]region.Ptr, count), prefix: uint32(n.prefix()),
-		text: make([]byte, 0, n.heapEnd()-n.u16(heapAt)-n.dead()-count*valueBytes+fences), ends: make([]uint16, count), at: p,
+		text: make([]byte, 0, keyBytes+fenceBytes), ends: make([]uint16, count), at: p,
 	}
 	for i := range count {
 		in.heads[i], _, _ = n.slot(i)
@@ -131,7 +132,7 @@ func (in *inner) below(h uint32) int {
 // searchFrom searches the keys whose head is h. Key i must be the first of them.
 func (in *inner) searchFrom(i int, h uint32, suffix []byte) (int, bool) {
 	same := in.heads[i:]
-	if h < 1<<32-1 {
+	if h < 1<<32-1 { // h+1 does not overflow; otherwise all keys from i on have the head h
 		same = same[:(&inner{heads: same}).below(h+1)]
 	}
 	lo, hi := i, i+len(same)

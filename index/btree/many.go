@@ -97,8 +97,8 @@ func (c *Cursor) lastEntry() int {
 	case c.reverse:
 		return 0
 	case len(c.hi) > 0 && c.lf.covers(c.hi):
-		end, _ := c.lf.search(c.hi)
-		return end - 1
+		after, _ := c.lf.search(c.hi)
+		return after - 1
 	}
 	return c.lf.count() - 1
 }

@@ -102,7 +102,7 @@ func (s span) below(key []byte) bool {
 		return true
 	}
 	c := bytes.Compare(key, s.hi)
-	return c < 0 || s.closed && c == 0
+	return c < 0 || (s.closed && c == 0)
 }
 
 // reached returns the span that was read, and the slots [i, j) of its entries in the leaf.
@@ -166,7 +166,7 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 				q.srcs = srcs
 				return true, nil
 			}
-			if i == j || !q.existence && lf.value(k) != q.n.value(i) {
+			if i == j || (!q.existence && lf.value(k) != q.n.value(i)) {
 				return false, nil
 			}
 			was = q.n.appendKey(was[:0], i)

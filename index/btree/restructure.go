@@ -32,7 +32,7 @@ func (x *image) size() int { return nodeSize(x.fences, x.entries) }
 // underfull reports whether a node should be merged with a sibling. This always holds for an inner
 // node of one child, and for an empty leaf.
 func underfull(cfg Config, level, count, used int) bool {
-	return count == 0 || level > 0 && count == 1 || used < cfg.budget(level)/4
+	return count == 0 || (level > 0 && count == 1) || used < cfg.budget(level)/4
 }
 
 // unsettled reports whether x has to be split, merged or moved to another object, and cannot just

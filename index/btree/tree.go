@@ -185,7 +185,7 @@ func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	if err != nil {
 		return leaf{}, err
 	}
-	if n.level() != 0 || !pos.within(n) && !sabotage.Fences.Skipped() {
+	if n.level() != 0 || (!pos.within(n) && !sabotage.Fences.Skipped()) {
 		return leaf{}, errMoved
 	}
 	return leaf{n, txn.Source{Ptr: p, Version: v}}, nil
@@ -208,7 +208,8 @@ func (n node) childAt(pos position) (region.Ptr, error) {
 	return n.ptr(i)
 }
 
-// refresh reads a cached node again after a search through it came to the wrong leaf.
+// refresh reads a cached node again after a search through it came to the wrong leaf. If the node cannot be
+// read, or is not the level-1 node at pos any more, refresh drops it from the cache.
 func (tr *Tree) refresh(r reader, in *inner, pos position) {
 	if tr.m.Meets(clock.StaleCache) {
 		return
@@ -339,7 +340,7 @@ func (tr *Tree) glance(op worker.Operation, s *scratch, key []byte) (p region.Pt
 	v.Touch(0, len(b))
 	loadFrame(v, b)
 	n, err := parse(b, tr.id)
-	if err != nil || n.level() != 0 || !n.covers(key) && !sabotage.GlanceFences.Skipped() {
+	if err != nil || n.level() != 0 || (!n.covers(key) && !sabotage.GlanceFences.Skipped()) {
 		return p, false, false
 	}
 	i, found := n.searchIn(v, key)

@@ -160,11 +160,11 @@ func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []pair,
 // pair checks that a pair is where a lookup would look for it.
 func (c *checker) pair(s *shard, i, depth int, sl slot, key []byte, seen map[string]bool) error {
 	h := sum(c.o.seed, key)
-	inline := c.o.inline(len(key), 0)
+	mayBeInline := c.o.inline(len(key), 0)
 	switch {
 	case bucketOf(h, c.o.buckets) != i || !s.covers(h, depth):
 		return fmt.Errorf("%w: key %q has another home", ErrCorrupt, key)
-	case sl.control&0xff != tagOf(h) || sl.hash(c.o.seed) != h || !sl.outside() && !inline:
+	case sl.control&0xff != tagOf(h) || sl.hash(c.o.seed) != h || (!sl.outside() && !mayBeInline):
 		return fmt.Errorf("%w: key %q: control word %#x does not fit", ErrCorrupt, key, sl.control)
 	case seen[string(key)]:
 		return fmt.Errorf("%w: key %q is there twice", ErrCorrupt, key)
@@ -175,7 +175,7 @@ func (c *checker) pair(s *shard, i, depth int, sl slot, key []byte, seen map[str
 
 // chain checks that all blocks but the last are full, and the last not empty.
 func (c *checker) chain(w *walk, home page, nodes []region.Ptr) ([]region.Ptr, error) {
-	short := false
+	hasRoom := false // the block before is not full
 	for p := home; ; {
 		b, ptr, more, err := w.block(p)
 		if err != nil || !more {
@@ -184,10 +184,10 @@ func (c *checker) chain(w *walk, home page, nodes []region.Ptr) ([]region.Ptr, e
 		if err := b.valid(); err != nil {
 			return nodes, err
 		}
-		if short || b.usedSlots() == 0 {
+		if hasRoom || b.usedSlots() == 0 {
 			return nodes, fmt.Errorf("%w: hole in a chain, before or in block %v", ErrCorrupt, ptr)
 		}
-		short = b.usedSlots() < blockSlots
+		hasRoom = b.usedSlots() < blockSlots
 		nodes = append(nodes, ptr)
 		p = b
 	}

@@ -72,7 +72,7 @@ func newCombining(processors int) combining {
 // place returns the part of r's key, and sets r.list.
 func (c combining) place(r *request) *combiningPart {
 	h := sum(0, r.key)
-	r.list = uint8(h >> 32 * combiningLists >> 32)
+	r.list = uint8(((h >> 32) * combiningLists) >> 32) // by the upper half of the hash, the part by the lower
 	return &c[h&uint64(len(c)-1)]
 }
 
@@ -104,7 +104,7 @@ func (r *request) doWith(others []*request, do func(ops []single, alone bool) er
 		all = append(all, other.ops...)
 	}
 	r.err = do(all, false)
-	all = all[copy(r.ops, all):]
+	all = all[copy(r.ops, all):] // each request takes back its operations, which hold the results
 	for _, other := range others {
 		all = all[copy(other.ops, all):]
 		other.err, other.settled = r.err, true
@@ -129,10 +129,11 @@ func (c *combiningPart) join(cl clock.Clock, r *request) bool {
 	return false
 }
 
-// take removes and returns the requests that wait for r, whose turn it is.
+// take removes and returns the requests that wait for r, whose turn it is. It returns none if r has not
+// waited itself.
 func (c *combiningPart) take(r *request) (others []*request) {
 	if r.turn == nil {
-		return nil // r has not waited; requests that have arrived since get their turn after it
+		return nil // requests that have arrived since join get their turn after r
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

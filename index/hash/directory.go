@@ -25,7 +25,7 @@ func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, de
 
 // covers reports whether prefix and h have the first depth bits in common, up to 63. It shifts
 // twice, because a single shift by 64 - depth would cost a comparison of depth with 0.
-func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-uint(depth)&63) == 0 }
+func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-(uint(depth)&63)) == 0 }
 
 // directory maps a hash to its shard. It is a cache, and may be stale: the depth stored in a bucket
 // shows that its shard has split since, and the shard's header then says how. Lookups take no mutex.
@@ -101,7 +101,7 @@ func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entranc
 
 // entrance returns the entrance of the shard that h belongs to. It shifts twice, as covers does,
 // because bits is 0 while there is only one shard.
-func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
+func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-(r.bits&63))] }
 
 // add adds a shard. It replaces the entries of its ancestors, and keeps the entries of shards split
 // from it.

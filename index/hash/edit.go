@@ -124,8 +124,8 @@ func (e *editor) slot(h uint64, key, value []byte) (slot, error) {
 	return s, nil
 }
 
-// replace gives a pair another value. An outside pair keeps its object if the new value fits into
-// it without wasting half of it: then its bucket is not written at all.
+// replace gives a pair another value. An outside pair keeps its object if the new pair is outside, too,
+// and fits into the object without wasting half of it: then its bucket is not written at all.
 func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	old := n.pages[at.page].slot(at.slot)
 	if !old.outside() {
@@ -138,8 +138,9 @@ func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 			return err
 		}
 		need := pairBytes(len(key), len(value))
-		if class, ok := region.ClassFor(need); ok && !n.e.lay.inline(len(key), len(value)) &&
-			need <= p.Capacity() && class.Capacity() > p.Capacity()/2 {
+		class, ok := region.ClassFor(need)
+		keepsObject := ok && need <= p.Capacity() && class.Capacity() > p.Capacity()/2
+		if keepsObject && !n.e.lay.inline(len(key), len(value)) {
 			b, err := n.e.st.Write(p)
 			if err == nil {
 				encodePair(b, key, value)
@@ -204,11 +205,11 @@ func (e *editor) move(m move) error {
 	if err != nil {
 		return err
 	}
-	to := m.at + 1
+	target := m.at + 1
 	if m.back {
-		to = m.at - 1
+		target = m.at - 1
 	}
-	dst, err := e.editBucket(to)
+	dst, err := e.editBucket(target)
 	if err != nil {
 		return err
 	}
@@ -266,7 +267,7 @@ func (e *editor) remove(h uint64, key []byte) (bool, error) {
 }
 
 // vacate frees a slot and moves the last pair of the chain into it, which keeps chains short and
-// full (NSDI'14 section 3.6).
+// full (NSDI'14 section 3.6). Without a chain it offers the slot to the other home of its bucket (relieve).
 func (n *neighbourhood) vacate(at spot) error {
 	if err := n.rest(); err != nil {
 		return err
@@ -298,7 +299,7 @@ func (n *neighbourhood) vacate(at spot) error {
 		}
 		last--
 	}
-	return n.renew(max(at.page+1, 2), last)
+	return n.renew(max(at.page+1, 2), last) // the blocks after the freed slot; pages 0 and 1 are the buckets
 }
 
 // relieve is called when a slot was freed in a bucket, and this home has no chain. If the other
@@ -348,14 +349,14 @@ func (n *neighbourhood) drop(last int) error {
 	return nil
 }
 
-// renew gives a range of blocks new chain versions, after a pair has moved from the end of the chain
-// towards its beginning. A lookup that has already passed the pair's new place would miss the pair.
+// renew gives the blocks from first to last (indexes in pages) new chain versions, after a pair has moved
+// from the end of the chain towards its beginning. A lookup that has already passed the pair's new place would miss the pair.
 // But the next block that it reads is in the range, or follows a block of the range, so it finds a
 // version that differs from the link's, and starts again. The paper renews only the last block, by
 // its incarnation; that is not enough for two or more blocks, since a lookup may be between the
 // blocks that changed.
-func (n *neighbourhood) renew(from, to int) error {
-	for i := from; i <= to; i++ {
+func (n *neighbourhood) renew(first, last int) error {
+	for i := first; i <= last; i++ {
 		p, err := n.edit(i)
 		if err != nil {
 			return err

@@ -16,10 +16,10 @@ func (tb *Table) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, value []byt
 	if err != nil {
 		return err
 	}
-	ahead := 0
+	taken := 0 // the buckets of keys[:taken] have been requested
 	for i, key := range keys {
-		if i == ahead {
-			ahead += ov.readAhead(t, keys[i:])
+		if i == taken {
+			taken += ov.readAhead(t, keys[i:])
 		}
 		value, ok, err := tb.Get(t, key)
 		if err != nil {
@@ -43,5 +43,5 @@ func (ov *overlay) readAhead(t *txn.Tx, keys [][]byte) int {
 		home := ov.o.home(&sight{h: sum(ov.o.seed, key)})
 		ptrs = append(ptrs, home, home.Element(1))
 	}
-	return max(t.ReadAhead(ptrs)/2, 1)
+	return max(t.ReadAhead(ptrs)/2, 1) // two buckets for each key; at least 1, so that GetMany goes on
 }

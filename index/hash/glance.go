@@ -149,8 +149,8 @@ func (s *sight) candidate() (v *region.View, slot int) {
 // livesIn reports whether home is the home of keys with hash h in the shard with this prefix. It is
 // not if the shard has split, or if the bucket is not in use yet.
 func livesIn(home *region.View, prefix, h uint64) bool {
-	depth := int(uint8(home.Word(versionsWord) >> depthShift))
-	return depth != 0 && covers(prefix, h, depth-1) || sabotage.StaleDirectory.Skipped()
+	stored := int(uint8(home.Word(versionsWord) >> depthShift)) // depth + 1; 0 if the bucket is not in use
+	return (stored != 0 && covers(prefix, h, stored-1)) || sabotage.StaleDirectory.Skipped()
 }
 
 // areJoint reports whether a bucket and the bucket after it were read in one state. If so, a key

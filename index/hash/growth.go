@@ -151,15 +151,16 @@ func (g *growth) beginOf(s *shard) bool {
 	return true
 }
 
-// end ends a step, and queues the shard if more steps are to follow, or if it was wanted meanwhile.
-func (g *growth) end(s *shard, again bool) {
+// end ends a step, and queues the shard if more steps are to follow (hasMore), or if it was wanted
+// meanwhile. If the queue is full, the shard's next overflow queues it.
+func (g *growth) end(s *shard, hasMore bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := g.stepOfLocked(s)
-	again = again || g.steps[i].wanted
+	isWanted := g.steps[i].wanted
 	g.steps = slices.Delete(g.steps, i, i+1)
 	g.countLocked()
-	if again && !g.wantLocked(s) {
+	if (hasMore || isWanted) && !g.wantLocked(s) { // the queue is full
 		s.overflows.Store(overflowsAgain)
 	}
 }
@@ -208,7 +209,7 @@ func (tb *Table) stepOnce(o *opened, s *shard) {
 	again := false
 	defer func() { o.growth.end(s, again) }()
 	more, err := tb.step(context.Background(), o, s, false)
-	again = more && err == nil || errors.Is(err, outcome.ErrConflict)
+	again = (more && err == nil) || errors.Is(err, outcome.ErrConflict)
 }
 
 // perShard returns the number of pairs that a shard holds when it splits.
@@ -216,7 +217,7 @@ func (l *layout) perShard() int { return max(1, l.slots*l.buckets*l.maxLoad/100)
 
 // reserve grows the table for a transaction whose puts are half of what the table can hold, or
 // more. The puts themselves cannot cause splits, because no shard is split while a transaction
-// is applied.
+// is applied. reserve looks at every 64th put only, and does nothing while another caller grows the table.
 func (tb *Table) reserve(o *opened, puts int) {
 	if puts%64 != 0 || o.dir.size()*o.perShard() > 2*puts {
 		return
@@ -240,14 +241,16 @@ func (tb *Table) Reserve(ctx context.Context, pairs int) error {
 	return tb.grow(ctx, o, pairs)
 }
 
+// grow splits shards until each prefix of depth bits has a shard of its own; so many shards have room for
+// the given number of pairs.
 func (tb *Table) grow(ctx context.Context, o *opened, pairs int) error {
 	depth := bits.Len(uint(max(0, (pairs-1)/o.perShard())))
 	if depth > depthMax/2 {
 		return fmt.Errorf("%w: room for %d pairs in shards of %d", ErrFull, pairs, o.perShard())
 	}
-	for prefix := range uint64(1) << depth {
-		// In this order a shard comes before its children, so that it is split first.
-		if err := tb.deepen(ctx, o, bits.Reverse64(prefix), depth); err != nil {
+	for i := range uint64(1) << depth {
+		// In the order of reversed prefixes a shard comes before its children, so that it is split first.
+		if err := tb.deepen(ctx, o, bits.Reverse64(i), depth); err != nil {
 			return err
 		}
 	}
@@ -265,7 +268,7 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 		if next := o.dir.find(prefix); next != s { // refresh has found a shard nearer to prefix
 			continue
 		}
-		if h.depth >= depth || s.prefix != prefix {
+		if h.depth >= depth || s.prefix != prefix { // a shard is split only for its own prefix
 			return nil
 		}
 		if err := tb.force(ctx, o, s); err != nil && !errors.Is(err, outcome.ErrConflict) {
@@ -325,7 +328,7 @@ func (o *opened) parent(s *shard) *shard {
 }
 
 // depthLimit bounds the depth of shards, so that a shard does not split for ever if an attacker
-// has chosen keys with the same hash.
+// has chosen keys with the same hash: to 8 more than if all shards had the same depth.
 func (tb *Table) depthLimit(o *opened) int { return min(depthMax, bits.Len(uint(o.dir.size()))+8) }
 
 // full counts the taken slots of a shard, and reports whether they exceed the load at which
@@ -406,7 +409,8 @@ func (tb *Table) move(ctx context.Context, o *opened, s *shard) error {
 	}
 }
 
-// moveHomes runs one transaction of a split: it moves keys from the next homes of s to its child.
+// moveHomes runs one transaction of a split: it moves keys from the next homes of s to its child, and
+// completes the split with the last home. It does nothing if s is not splitting any more.
 func (tb *Table) moveHomes(ctx context.Context, o *opened, s *shard, homes int) error {
 	t := tb.m.Begin()
 	defer t.Abort()

@@ -71,7 +71,7 @@ func decodeHeader(b []byte, lay *layout) (*header, error) {
 		cursor: int(binary.LittleEndian.Uint16(b[6:])), prefix: binary.LittleEndian.Uint64(b[8:]),
 	}
 	if h.initialDepth > h.depth || h.depth > depthMax || h.state < whole || h.state > destroying ||
-		h.cursor > lay.buckets+1 || h.state == splitting && h.depth == depthMax || h.prefix<<h.initialDepth != 0 {
+		h.cursor > lay.buckets+1 || (h.state == splitting && h.depth == depthMax) || h.prefix<<h.initialDepth != 0 {
 		return nil, fmt.Errorf("%w: header of a shard: initial depth %d, depth %d, state %d, cursor %d, prefix %#x",
 			ErrCorrupt, h.initialDepth, h.depth, h.state, h.cursor, h.prefix)
 	}

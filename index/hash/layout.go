@@ -105,7 +105,7 @@ func (l layout) withBuckets(n int) (layout, error) {
 	fit := region.MaxObject/l.class.Size() - 2
 	if n == 0 {
 		n = max(bucketsMin, min(shardBytes/l.class.Size(), bucketsMax, fit))
-		n = 1 << (bits.Len(uint(n)) - 1)
+		n = 1 << (bits.Len(uint(n)) - 1) // the largest power of two up to n
 	}
 	if n < bucketsMin || n > min(bucketsMax, fit) || n&(n-1) != 0 {
 		return layout{}, fmt.Errorf("%w: shards of %d buckets of %d bytes, must be a power of two from %d to %d",

@@ -52,7 +52,7 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 func (tb *Table) insist(op worker.Operation, o *opened, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	defer op.End()
 	for range restartsMax {
-		if value, ok, err = o.reach(op, s, key, dst); err == nil && !ok {
+		if value, ok, err = o.reach(op, s, key, dst); err == nil && !ok { // the key may be elsewhere
 			value, ok, err = tb.search(op, o, o.dir.find(s.h), s.h, key, dst)
 		}
 		if err == nil || !overtaken(err) {
@@ -82,7 +82,7 @@ func (tb *Table) LookupPtr(key []byte) (region.Ptr, bool, error) {
 
 // overtaken reports whether a lookup that failed with err should begin again.
 func overtaken(err error) bool {
-	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
+	return errors.Is(err, errOvertaken) || (errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed))
 }
 
 // reach looks for key among the outside pairs of the two buckets and of the first blocks of the chain.
@@ -104,9 +104,11 @@ func (o *opened) reach(op worker.Operation, s *sight, key, dst []byte) (value []
 	home := &s.buckets.Views[0]
 	block := *home
 	for n := 0; !ok && err == nil && n < glanceBlocks && block.Word(linkWord) != 0; n++ {
-		if block, ok = o.nextBlock(op, block); !ok {
+		next, isThere := o.nextBlock(op, block)
+		if !isThere {
 			return nil, false, nil
 		}
+		block = next
 		value, ok, err = o.outsideIn(op, buf, block, o.blockDataOffset(0), uint(1)<<blockSlots-1, s.h, key, dst)
 	}
 	return value, ok, err

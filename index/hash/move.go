@@ -50,7 +50,8 @@ func (s slot) clone() slot { return slot{s.control, bytes.Clone(s.data)} }
 func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
 	for k := range n.pages[i].slots {
 		s := n.pages[i].slot(k)
-		if !s.used() || s.next() != (i == 1) || !goes(s.hash(n.e.seed)) {
+		hasThisHome := s.next() == (i == 1)
+		if !s.used() || !hasThisHome || !goes(s.hash(n.e.seed)) {
 			continue
 		}
 		taken = append(taken, s.clone())

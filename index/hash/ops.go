@@ -114,7 +114,7 @@ func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) 
 		o.prefetch(t, e.h) // Prepare will need these buckets
 	}
 	if !ov.isNew {
-		tb.reserve(o, ov.puts)
+		tb.reserve(o, ov.changed)
 	}
 }
 

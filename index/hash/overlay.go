@@ -32,7 +32,9 @@ type overlay struct {
 	// last reset; they are the first of the array.
 	editors []*editor
 	used    int
-	puts    int
+	// changed counts how often an entry got its first operation: 0 means that there are no changes. A
+	// rollback does not take it back.
+	changed int
 	// ahead is memory for the pointers to buckets that are about to be requested.
 	ahead   []region.Ptr
 	release func() // returns the overlay to the pool
@@ -140,7 +142,7 @@ func (ov *overlay) reset() {
 	}
 	clear(all[kept:])
 	ov.entries, ov.pending, ov.editors = ov.entries[:0], ov.pending[:0], all[:0:kept]
-	ov.tb, ov.o, ov.isNew, ov.byKey, ov.puts, ov.used = nil, nil, false, nil, 0, 0
+	ov.tb, ov.o, ov.isNew, ov.byKey, ov.changed, ov.used = nil, nil, false, nil, 0, 0
 }
 
 // entry returns the entry of a key, and creates it if there is none.
@@ -183,8 +185,8 @@ func (ov *overlay) find(h uint64, key []byte) *entry {
 func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 	before, next := e.op, e.next
 	if before == opNone && op != opNone {
-		ov.puts++
-		if ov.puts == 1 {
+		ov.changed++
+		if ov.changed == 1 {
 			t.Defer(ov)
 		}
 	}
@@ -255,10 +257,10 @@ func (ov *overlay) Prepare(l *txn.Late) error {
 		}
 		return bytes.Compare(a.key, b.key)
 	})
-	ahead := 0
+	requested := 0 // the buckets of pending[:requested] have been requested
 	for i, e := range ov.pending {
-		if i == ahead {
-			ahead += ov.requestBuckets(l, ov.pending[i:])
+		if i == requested {
+			requested += ov.requestBuckets(l, ov.pending[i:])
 		}
 		if err := ov.apply(o, l, e); err != nil {
 			return inTx(asStale(err), ov.tb)

@@ -266,7 +266,7 @@ func (s slot) valid(l *layout) error {
 	switch {
 	case !s.used() || s.control>>31 != 0:
 		return fmt.Errorf("%w: control word %#x", ErrCorrupt, s.control)
-	case s.outside() && k+v != 0 || k+v > l.dataBytes:
+	case (s.outside() && k+v != 0) || k+v > l.dataBytes:
 		return fmt.Errorf("%w: pair of %d + %d bytes in a slot", ErrCorrupt, k, v)
 	case s.outside():
 		_, _, err := s.pair()

@@ -60,7 +60,7 @@ func (tb *Table) Scan(t *txn.Tx) *Cursor {
 		return c
 	}
 	c.o = ov.o
-	if ov.puts > 0 {
+	if ov.changed > 0 {
 		c.byKey = make(map[string]int)
 		for _, e := range ov.entries {
 			if e.op != opNone {

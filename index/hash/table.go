@@ -51,7 +51,7 @@ func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	return ptr, nil
 }
 
-// createShard makes the objects of an empty shard whose buckets are not in use
+// createShard makes the objects of an empty shard with header h, whose buckets are not in use
 // yet.
 func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr, err error) {
 	if s.first, err = t.AllocArray(a.bucketBytes(), a.buckets+1, hint); err != nil {
@@ -167,7 +167,7 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	o.growth.most = tb.m.Clock().Processors() // once: it takes the scheduler's lock
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
 	o.pipelines.New = func() any { return newPipeline(o) }
-	o.slotBits = (1<<o.slots - 1) * (1 + 1<<secondBucket)
+	o.slotBits = (1<<o.slots - 1) * (1 + 1<<secondBucket) // the same bits for both buckets
 	o.lines = o.class.Lines(0, o.bucketBytes())
 	for i := range min(o.slots, glanceSlots) {
 		at := o.dataOffset(i)
