@@ -112,7 +112,7 @@ func NewAllocator(cfg AllocatorConfig) *Allocator {
 // Objects are placed near hint: in its block, in its region, in a co-located
 // region, in any. Zero, or an address in a region the allocator does not have,
 // is not a hint. Errors are ErrTooLarge, ErrFull, and those of the hooks.
-func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr, v Version, in uint32, err error) {
+func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr, v Version, config uint32, err error) {
 	c, ok := ClassFor(payload)
 	if !ok {
 		return Ptr{}, 0, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
@@ -126,8 +126,8 @@ func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr,
 		if err != nil {
 			return Ptr{}, 0, 0, err
 		}
-		if in, ok := a.reservedIn(s); ok {
-			return p, v, in, nil
+		if config, ok := a.reservedIn(s); ok {
+			return p, v, config, nil
 		}
 	}
 }
@@ -135,15 +135,15 @@ func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr,
 // reservedIn returns the configuration in which a slot of s has just been reserved. ok is false if the region has
 // another primary by now: the slot is then that primary's to hand out. reservedIn reads the configuration before it
 // checks the tenure, because a region leaves before the configuration that takes it away begins.
-func (a *Allocator) reservedIn(s *slab) (in uint32, ok bool) {
+func (a *Allocator) reservedIn(s *slab) (config uint32, ok bool) {
 	if a.cfg.Config != nil {
-		in = a.cfg.Config()
+		config = a.cfg.Config()
 	}
-	return in, !s.space.tenure.IsOver() || sabotage.ReservedIn.Skipped()
+	return config, !s.space.tenure.IsOver() || sabotage.ReservedIn.Skipped()
 }
 
-// quick allocates from a current slab, or from the slab that contains hint. It returns false if
-// these have no room.
+// quick allocates from the slab that contains hint, or else from a current slab: the worker's own, or
+// that of hint's region if the worker's is in another region. It returns false if these have no room.
 func (a *Allocator) quick(w *worker, c Class, hint Addr) (*slab, Ptr, Version, bool) {
 	s := w.current[c].Load()
 	if hint != 0 {

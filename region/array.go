@@ -18,7 +18,7 @@ func (p Ptr) Element(i int) Ptr {
 // first element, the version that each slot has now, and the configuration in which they were
 // reserved, as Alloc does; Element returns the pointers to the others. Each element is an object like any other, committed, released and freed by itself.
 // Errors are those of Alloc; an array must fit into one slab.
-func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (p Ptr, versions []Version, in uint32, err error) {
+func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (p Ptr, versions []Version, config uint32, err error) {
 	c, ok := ClassFor(payload)
 	if !ok {
 		return Ptr{}, nil, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
@@ -48,14 +48,15 @@ func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (p 
 			return Ptr{}, nil, 0, err
 		}
 		p, versions = s.array(first, n)
-		if in, ok := a.reservedIn(s); ok {
-			return p, versions, in, nil
+		if config, ok := a.reservedIn(s); ok {
+			return p, versions, config, nil
 		}
 	}
 }
 
 // findRun reserves n adjacent slots in one of spaces, in an existing slab or in a new one. It
-// returns the slab and the number of the first slot.
+// returns the slab and the number of the first slot; no slab and no error if there is no room, and a
+// further region would help.
 func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Addr) (*slab, int, error) {
 	for _, sp := range spaces {
 		for i := range sp.slabs {

@@ -62,7 +62,8 @@ func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 	return whole
 }
 
-// takeSlot takes slot i. It returns false if the slot has to be read again.
+// takeSlot takes slot i, unless the backup has the same version or a newer one. It returns false if the
+// slot has to be read again.
 func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	h := Header(binary.LittleEndian.Uint64(raw))
 	off := s.slot(i)

@@ -162,11 +162,11 @@ func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
 	return s, err
 }
 
-// takeBlocksOf makes a slab of class c from free blocks of the given kinds. It returns nil if there
-// are none.
-func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, error) {
+// takeBlocksOf makes a slab of class c from free blocks: if possible from blocks in the states of the
+// first set, otherwise of the next. It returns nil if there are none.
+func (a *Allocator) takeBlocksOf(sp *space, c Class, sets ...uint8) (*slab, error) {
 	a.mu.Lock()
-	e, was, ok := sp.reserveLocked(c, kinds...)
+	e, was, ok := sp.reserveLocked(c, sets...)
 	a.mu.Unlock()
 	if !ok {
 		return nil, nil

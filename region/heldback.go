@@ -83,7 +83,8 @@ func (a *Allocator) holdsTooFew(sp *space) bool {
 func (a *Allocator) takeToHold(sp *space) (h heldBlock, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	first := int((sp.region.first + 1<<sp.region.shift - 1) >> sp.region.shift)
+	blockBytes := uint64(1) << sp.region.shift
+	first := int((sp.region.first + blockBytes - 1) >> sp.region.shift) // the first block after the table
 	for _, kind := range []uint8{spaceDirty, spaceClean, spaceBare} {
 		for i := first; i < len(sp.blocks); i++ {
 			if sp.blocks[i] == kind {

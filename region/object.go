@@ -79,7 +79,8 @@ func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 	}
 	// The NIC read the first line atomically: that line alone shows whether the object
 	// is gone. The other lines of a free slot may be of any version.
-	if !h.Allocated() || binary.LittleEndian.Uint64(raw[incarnationOffset:]) != p.Incarnation() && !sabotage.Incarnation.Skipped() {
+	isOther := binary.LittleEndian.Uint64(raw[incarnationOffset:]) != p.Incarnation()
+	if !h.Allocated() || (isOther && !sabotage.Incarnation.Skipped()) {
 		return h, ErrFreed
 	}
 	dst = dst[:p.Capacity()]

@@ -131,12 +131,12 @@ func formatted(shape, format uint64) uint64 { return shape&^0xffff | format }
 // tableEnd returns the offset at which the block table of a region ends and objects may begin.
 func tableEnd(size uint64) uint64 {
 	blocks := size >> blockShiftFor(size)
-	return tableOffset + (blocks*8+lineBytes-1)&^(lineBytes-1)
+	return tableOffset + ((blocks*8 + lineBytes - 1) &^ (lineBytes - 1)) // whole lines
 }
 
 // headerSum mixes a header's words so that every single flipped bit changes the sum.
 func headerSum(shape, size uint64) uint64 {
-	return bits.RotateLeft64(shape*0x9e3779b97f4a7c15, 32) ^ size*0xff51afd7ed558ccd ^ magic
+	return bits.RotateLeft64(shape*0x9e3779b97f4a7c15, 32) ^ (size * 0xff51afd7ed558ccd) ^ magic
 }
 
 // ID returns the region's number.

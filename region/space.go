@@ -81,7 +81,7 @@ func newSpace(r *Region) *space {
 
 // isIdle reports whether the empty slabs, without the kept blocks, have more than idleMax bytes,
 // or more than an eighth of a small region. Then they should be available to other classes, and
-// their storage to other programs.
+// their storage to other programs. isIdle lowers kept if fewer blocks are idle by now.
 func (sp *space) isIdle() bool {
 	idle := max(sp.idle.Load(), 0) // negative for a moment if updates arrive out of order
 	kept := min(sp.kept.Load(), idle)
@@ -106,29 +106,30 @@ func (sp *space) slabAt(off uint32) *slab {
 
 // spanFor returns two numbers of blocks for a slab of class c. The number least is the fewest
 // blocks that hold an object. The number best is the fewest blocks that waste at most an eighth of
-// their bytes after the last object, or least if there is no such number. A slab takes the best
-// number if that many adjacent blocks are free.
+// their bytes after the last object, or least if that would be more than spanMax times least, or more
+// than 1/spanMax of the region. A slab takes the best number if that many adjacent blocks are free.
 func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
 	least = (size + block - 1) / block
 	for n := least; n <= least*spanMax && n <= r.Blocks()/spanMax; n++ {
-		if wasted := n * block % size; wasted*8 <= n*block {
+		if wasted := (n * block) % size; wasted*8 <= n*block {
 			return least, n
 		}
 	}
 	return least, least
 }
 
-// reserveLocked takes free blocks for a slab of class c. It tries the best number of blocks
-// before the least number (see spanFor), and for each number the kinds in the given order.
-func (sp *space) reserveLocked(c Class, kinds ...uint8) (e extent, was []uint8, ok bool) {
+// reserveLocked takes free blocks for a slab of class c, and returns their former states. It tries the
+// best number of blocks before the least number (see spanFor), and for each number the sets of states in
+// the given order.
+func (sp *space) reserveLocked(c Class, sets ...uint8) (e extent, was []uint8, ok bool) {
 	least, best := sp.region.spanFor(c)
 	if sp.unused < least {
 		return extent{}, nil, false
 	}
 	for _, n := range []int{best, least} {
-		for _, k := range kinds {
-			if e, ok := sp.findLocked(c, n, k); ok {
+		for _, states := range sets {
+			if e, ok := sp.findLocked(c, n, states); ok {
 				return e, sp.takeLocked(e), true
 			}
 		}
@@ -146,12 +147,12 @@ func (sp *space) takeLocked(e extent) (was []uint8) {
 	return was
 }
 
-// findLocked returns the first run of n blocks of the given kinds that can hold an object of class
-// c.
-func (sp *space) findLocked(c Class, n int, kinds uint8) (extent, bool) {
+// findLocked returns the first run of n blocks, each in one of the given states, that can hold an object
+// of class c.
+func (sp *space) findLocked(c Class, n int, states uint8) (extent, bool) {
 	run := 0
 	for i, b := range sp.blocks {
-		if b&kinds == 0 {
+		if b&states == 0 {
 			run = 0
 			continue
 		}
@@ -165,11 +166,11 @@ func (sp *space) findLocked(c Class, n int, kinds uint8) (extent, bool) {
 	return extent{}, false
 }
 
-// returnLocked frees the blocks of e. kinds are their new states: one for all of them, or one
+// returnLocked frees the blocks of e. states are their new states: one for all of them, or one
 // for each.
-func (sp *space) returnLocked(e extent, kinds ...uint8) {
+func (sp *space) returnLocked(e extent, states ...uint8) {
 	for k := range e.blocks {
-		sp.blocks[e.head+k] = kinds[min(k, len(kinds)-1)]
+		sp.blocks[e.head+k] = states[min(k, len(states)-1)]
 		sp.slabs[e.head+k].Store(nil)
 	}
 	sp.unused += e.blocks

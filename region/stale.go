@@ -209,7 +209,7 @@ func (s *Stale) Chunks() iter.Seq[int] {
 // InUse reports whether any slot begins in n chunks from the given one on.
 func (s *Stale) InUse(chunk, n int) bool {
 	begin := uint64(chunk) << chunkShift
-	for range s.r.slots(begin, begin+uint64(n)<<chunkShift) {
+	for range s.r.slots(begin, begin+(uint64(n)<<chunkShift)) {
 		return true
 	}
 	return false
