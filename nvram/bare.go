@@ -28,7 +28,8 @@ func (m *Memory) recoverBare(dst []byte, panicOnFault bool) {
 	clear(dst)
 }
 
-// isWhole reports whether the file behind the memory is at least as long as the memory.
+// isWhole reports whether the file behind the memory is at least as long as the memory. For attached
+// memory it returns false also if another file has the path now.
 func (m *Memory) isWhole() bool {
 	var s unix.Stat_t
 	var err error

@@ -135,9 +135,9 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 	return f, nil
 }
 
-// checkFolder returns fs.ErrNotExist for path, unless ok is true.
-func checkFolder(path string, ok bool) error {
-	if ok {
+// checkFolder returns fs.ErrNotExist for path, unless it has a manifest.
+func checkFolder(path string, hasManifest bool) error {
+	if hasManifest {
 		return nil
 	}
 	return fmt.Errorf("nvram: %w", &fs.PathError{Op: "open folder", Path: path, Err: fs.ErrNotExist})
@@ -201,7 +201,7 @@ func (f *Folder) markOpen() error {
 }
 
 // judge returns an error if the memory of an existing folder may not be whole. For a trusted folder
-// it records that error instead.
+// it records that error instead, unless a restore of the folder was interrupted.
 func (f *Folder) judge(m manifest, o Options) error {
 	if m.state == stateRestoring {
 		return fmt.Errorf("%w: restoring %s was interrupted; restore it again", ErrLost, f.path)
@@ -249,7 +249,8 @@ func (f *Folder) MarkChecked() error {
 }
 
 // begin fills a directory that is not a folder yet, from the newest save if there is one. It fails
-// with ErrLost if a folder was in use after that save.
+// with ErrLost if a folder was in use after that save, and with ErrFormat if the directory holds files
+// of memories.
 func (f *Folder) begin(o Options) error {
 	names, err := f.Names()
 	if err != nil {

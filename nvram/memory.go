@@ -99,7 +99,7 @@ func (m *Memory) CopyOut(dst []byte, off uint64) {
 		return
 	}
 	words := m.slice(off, len(dst)/WordBytes)
-	if n := min(int(-off%LineBytes), len(dst)); n > 0 {
+	if n := min(int(-off%LineBytes), len(dst)); n > 0 { // up to the end of the line that off is in
 		copyPart(dst[:n], words[:n/WordBytes])
 		dst, words = dst[n:], words[n/WordBytes:]
 	}

@@ -94,7 +94,8 @@ func BeginRestore(path string, s *Saved, overwrite bool, o Options) (*Restoratio
 	return r, nil
 }
 
-// checkWorthless returns an error if the folder holds memory that is not lost.
+// checkWorthless returns an error if the folder holds memory that is not lost: neither a reboot nor an
+// interrupted restore has destroyed it.
 func checkWorthless(path, boot string) error {
 	names, err := memoryNames(path)
 	if err != nil || len(names) == 0 {
@@ -104,7 +105,7 @@ func checkWorthless(path, boot string) error {
 	if err != nil {
 		return err
 	}
-	isLost := m.state == stateRestoring || m.state == stateOpen && m.boot != boot
+	isLost := m.state == stateRestoring || (m.state == stateOpen && m.boot != boot)
 	if ok && isLost {
 		return nil
 	}
