@@ -30,7 +30,8 @@ func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Tabl
 	return c.UpdateTable(t, tbl)
 }
 
-// EndAlteration removes an alteration's mark and drops the structures it has built.
+// EndAlteration removes an alteration's mark and drops the structures it has built. It does nothing if
+// the alteration has ended already.
 func (c *Catalog) EndAlteration(ctx context.Context, db, name string, owner uint64) error {
 	return c.m.Run(ctx, func(t *txn.Tx) error {
 		tbl, err := c.Altered(t, db, name, owner)

@@ -306,7 +306,8 @@ func contents(payload []byte) ([]byte, error) {
 	return payload[4 : 4+binary.LittleEndian.Uint32(payload)], nil
 }
 
-// insert adds a name to the directory.
+// insert adds a name to the directory, and notes the change of the catalog. It returns ErrExists if the
+// name is there already.
 func (c *Catalog) insert(t *txn.Tx, key []byte, p region.Ptr) error {
 	c.change(t)
 	err := c.names.Insert(t, key, p)
@@ -316,7 +317,8 @@ func (c *Catalog) insert(t *txn.Tx, key []byte, p region.Ptr) error {
 	return err
 }
 
-// remove takes a name out of the directory.
+// remove takes a name out of the directory, and notes the change of the catalog. It returns ErrNotFound
+// if the name is not there.
 func (c *Catalog) remove(t *txn.Tx, key []byte) error {
 	c.change(t)
 	ok, err := c.names.Delete(t, key)

@@ -87,7 +87,7 @@ func walkChain(t *txn.Tx, ref []byte, visit func(p region.Ptr, part []byte) erro
 			return err
 		}
 		next, n, err := link(payload)
-		if err != nil || n > left || n == 0 && left > 0 {
+		if err != nil || n > left || (n == 0 && left > 0) {
 			return ErrBrokenChain
 		}
 		if err := visit(p, payload[chainHeader:chainHeader+n]); err != nil {

@@ -138,7 +138,7 @@ func (d *decoder) ptr() region.Ptr {
 	return p
 }
 
-// bools decodes flags from the bits of one byte.
+// bools decodes flags from the bits of one byte. It fails if a further bit is set.
 func (d *decoder) bools(v ...*bool) {
 	bits := d.byte()
 	for i, p := range v {
@@ -169,6 +169,7 @@ func getList[T any](d *decoder, get func(*decoder) T) []T {
 	return v
 }
 
+// format reads the number of a format, and fails with ErrFormat if it is not the known one.
 func (d *decoder) format(known byte) {
 	if v := d.byte(); d.err == nil && v != known {
 		d.b, d.err = nil, fmt.Errorf("%w: %d", ErrFormat, v)

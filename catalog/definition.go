@@ -52,6 +52,7 @@ func (c *Catalog) DatabaseName(t *txn.Tx, name string) (string, error) {
 		if !IsFreed(err) {
 			return "", err
 		}
+		// The database was changed or dropped since the scan: read it as a part of the transaction.
 	}
 	db, err := c.Database(t, name)
 	if err != nil {

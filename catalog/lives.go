@@ -33,7 +33,7 @@ func (l onlyLife) Leads() bool          { return true }
 
 // newMark draws a number that is unique and contains this machine's life. It is never 0.
 func (c *Catalog) newMark() uint64 {
-	return uint64(c.lives.Own())<<32 | c.m.Clock().Uint64()&(1<<32-1) | 1
+	return uint64(c.lives.Own())<<32 | (c.m.Clock().Uint64() & (1<<32 - 1)) | 1
 }
 
 // isOrphan reports whether a mark was set by a life that is over.
@@ -48,7 +48,7 @@ func (c *Catalog) isOurs(name []byte) bool {
 		return c.lives.Leads()
 	}
 	mark := binary.BigEndian.Uint64(name[1:])
-	return uint32(mark>>32) == c.lives.Own() || c.lives.Leads() && c.isOrphan(mark)
+	return uint32(mark>>32) == c.lives.Own() || (c.lives.Leads() && c.isOrphan(mark))
 }
 
 // LivesChanged tells the sweeper that lives may be over, or that this machine may have become
@@ -93,7 +93,7 @@ func (c *Catalog) orphans(t *txn.Tx) (orphans []*Table, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if owner := binary.LittleEndian.Uint64(b[16:]); owner == 0 || !c.isOrphan(owner) {
+		if owner := binary.LittleEndian.Uint64(b[16:]); owner == 0 || !c.isOrphan(owner) { // see putHead
 			continue
 		}
 		tbl, err := c.load(t, string(keys[i]), head)

@@ -219,11 +219,11 @@ func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 	}
 }
 
-// replace changes the stored number and drops the numbers reserved here. The caller must have taken
-// the turn; replace ends it.
-func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
+// replace changes the stored number to the result of next, and drops the numbers reserved here. The
+// caller must have taken the turn; replace ends it.
+func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, next func(stored uint64) uint64) error {
 	err := s.run(ctx, p, func(b []byte) error {
-		binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))
+		binary.LittleEndian.PutUint64(b, next(binary.LittleEndian.Uint64(b)))
 		return nil
 	})
 	q.mu.Lock()

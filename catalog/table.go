@@ -77,7 +77,8 @@ func isHeadOpen(head []byte, caller uint64) bool {
 const anyOwner = ^uint64(0)
 
 // cached returns the machine's copy of a table if the copy is still valid, otherwise nil.
-// The head shows that: every change writes it, a drop or rename frees it.
+// The head shows that: every change writes it, a drop or rename frees it. cached returns ErrAltering if
+// the head says that another owner is altering the table.
 func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 	c.mu.RLock()
 	tbl := c.mu.tables[key]
@@ -112,7 +113,7 @@ func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 // IsFreed reports whether err says that a pointer led to freed memory.
 func IsFreed(err error) bool {
 	var a *txn.AbortError
-	return errors.Is(err, region.ErrFreed) || errors.As(err, &a) && a.Reason == txn.ReasonFreed
+	return errors.Is(err, region.ErrFreed) || (errors.As(err, &a) && a.Reason == txn.ReasonFreed)
 }
 
 // isHead reports whether b is a head that names this generation of the table.
