@@ -109,6 +109,7 @@ func (c *Catalog) UpdateDatabase(t *txn.Tx, db *Database) error {
 
 // DropDatabase removes a database with all its tables and definitions.
 func (c *Catalog) DropDatabase(t *txn.Tx, name string) error {
+	t.ToFree()
 	db, err := c.Database(t, name)
 	if err != nil {
 		return err

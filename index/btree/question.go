@@ -32,9 +32,12 @@ func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
 	if err != nil {
 		return false, unlessDestroyed(err)
 	}
-	q.src[0] = lf.src
 	v, found, err := lf.get(q.key)
-	return found == q.found && (v == q.val || q.existence), err
+	if err != nil {
+		return false, err // with the sources of before: see txn.Question
+	}
+	q.src[0] = lf.src
+	return found == q.found && (v == q.val || q.existence), nil
 }
 
 // unlessDestroyed returns err, or nil for ErrDestroyed: if the tree no longer exists, the answer to
