@@ -17,9 +17,10 @@ import (
 const backupCMs = 2
 
 // askBackups asks the backup CMs, one after the other, to reconfigure. It returns true if this
-// machine has to reconfigure itself: because it is the next backup CM, or because none of them did.
+// machine has to reconfigure itself: it is the next backup CM, a backup CM knows a newer configuration,
+// another machine has asked this one to, or none of the backup CMs has reconfigured.
 func (m *Machine) askBackups(c *cluster.Configuration) bool {
-	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
+	isOver := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
 	for _, b := range successors(c, backupCMs) {
 		if b == m.self.Machine {
 			return true
@@ -28,7 +29,7 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 		if errors.Is(err, recovery.ErrNotMember) {
 			return true // the backup CM knows a newer configuration, which the store has
 		}
-		if err == nil && m.waitFor(m.patience(), moved) {
+		if err == nil && m.waitFor(m.patience(), isOver) {
 			break
 		}
 	}
@@ -60,7 +61,7 @@ func (m *Machine) handOver(c *cluster.Configuration) {
 	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID }
 	for _, p := range fit {
 		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), p, kindSuspect, encodeID(c.ID))
-		if m.waitFor(0, moved) || err == nil && m.waitFor(m.patience(), moved) {
+		if m.waitFor(0, moved) || (err == nil && m.waitFor(m.patience(), moved)) {
 			return
 		}
 	}
@@ -112,7 +113,8 @@ func (m *Machine) seesCMWork(c *cluster.Configuration) bool {
 	return slices.Contains(answered, c.CM)
 }
 
-// dropSuspicion drops this machine's suspicion of the CM of c if the CM works. Then only the
+// dropSuspicion drops this machine's suspicion of the CM of c, and returns true, if the CM's process
+// has not died and the CM works. Then only the
 // connection between the two has broken, and this machine asks the CM for another
 // configuration, in which they connect again. Without this, a machine that has lost a
 // connection for a moment would ask the backup CMs. These refuse, because they know that the CM

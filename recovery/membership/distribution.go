@@ -109,8 +109,9 @@ func (m *Machine) sendCommit(c *cluster.Configuration, t Timeline) error {
 
 // all runs f for each member of c concurrently. It returns true when f has succeeded for all. It
 // returns false, and ends f's context, as soon as a machine is suspected or this machine is no longer
-// in c. It suspects a machine that answers as another life, or that claims to be working and does not
-// finish within stepPatience.
+// in c. It suspects a machine for which f fails, unless the error says that there is a newer
+// configuration, or that this machine's endpoint is closed. A machine that works, but does not finish
+// within stepPatience, fails so.
 func (m *Machine) all(c *cluster.Configuration, f func(ctx context.Context, i int, p call.Peer) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -136,10 +137,10 @@ func (m *Machine) all(c *cluster.Configuration, f func(ctx context.Context, i in
 		})
 	}
 	for {
-		var isDone, over bool
-		m.waitFor(m.patience(), func() bool { isDone, over = left == 0, isOver(); return isDone || over })
-		if isDone || over || m.Err() != nil {
-			return isDone && !over
+		var isDone, isEnded bool
+		m.waitFor(m.patience(), func() bool { isDone, isEnded = left == 0, isOver(); return isDone || isEnded })
+		if isDone || isEnded || m.Err() != nil {
+			return isDone && !isEnded
 		}
 	}
 }

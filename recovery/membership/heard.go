@@ -48,7 +48,7 @@ func (m *Machine) understand(c *cluster.Configuration, lives []life) (with []clu
 	case m.heard.since.IsZero():
 		m.heard.since = now
 	case now.Sub(m.heard.since) > patience:
-		return nil, err
+		return nil, err // not nil: if all that have answered share a version, a majority is possible
 	}
 	return with, nil
 }

@@ -57,7 +57,8 @@ func (m *Machine) join(c *cluster.Configuration) error {
 	return err
 }
 
-// holds returns the regions that the machine's memory holds, in whatever state.
+// holds returns the regions that the machine's memory holds, in whatever state; none if the memory
+// is empty.
 func (m *Machine) holds() ([]region.ID, error) {
 	if m.cfg.Empty {
 		return nil, nil

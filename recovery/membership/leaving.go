@@ -60,7 +60,8 @@ func (m *Machine) AwaitLeavers() {
 	}
 }
 
-// isFinishedLocked reports whether nothing runs at the other members, which all leave.
+// isFinishedLocked reports whether nothing runs at the other members, which all leave. Suspects do
+// not count.
 func (m *Machine) isFinishedLocked() bool {
 	for _, p := range lease.Members(m.mu.current) {
 		if p != m.self && !m.mu.leavers[p] && !slices.Contains(m.mu.suspects, p) {
@@ -163,7 +164,7 @@ func (m *Machine) tellLeaving(c *cluster.Configuration) {
 // for dead: one answer can be late.
 const unansweredMost = 4
 
-// isLost notes whether a member has answered LEAVING, and reports whether the member must have died.
+// isLost notes whether a member has answered LEAVING, be it with ErrNotMember, and reports whether the member must have died.
 func (m *Machine) isLost(p call.Peer, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,9 +181,9 @@ func (m *Machine) isLost(p call.Peer, err error) bool {
 func (m *Machine) noteLeaver(p call.Peer, isFinished, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was, isLeaver := m.mu.leavers[p]
+	wasFinished, isLeaver := m.mu.leavers[p]
 	if isLeaver || isNew {
-		m.mu.leavers[p] = was || isFinished
+		m.mu.leavers[p] = wasFinished || isFinished
 		m.wakeLocked()
 	}
 }

@@ -128,13 +128,13 @@ func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 // Disconnected does not wait.
 func (m *Machine) Disconnected(machine rdma.MachineID) {
 	m.mu.Lock()
-	p, ok := call.Peer{}, m.mu.phase.isMember()
-	if ok {
-		_, ok = m.mu.current.Member(machine)
+	p, isPeer := call.Peer{}, m.mu.phase.isMember()
+	if isPeer {
+		_, isPeer = m.mu.current.Member(machine)
 		p = recovery.PeerIn(m.mu.current, machine)
 	}
 	m.mu.Unlock()
-	if ok && m.noteApart(p, true) {
+	if isPeer && m.noteApart(p, true) {
 		m.Renew() // in case the member can be reached: the next configuration settles the answers that it owes
 	}
 }
@@ -194,7 +194,7 @@ func (m *Machine) tryApart() {
 	for _, p := range tried {
 		if broke, known := m.mu.links.apart[p]; known && !slices.Contains(far, p.Machine) {
 			delete(m.mu.links.apart, p)
-			renew = renew || m.mu.phase.isMember() && broke == m.mu.current.ID
+			renew = renew || (m.mu.phase.isMember() && broke == m.mu.current.ID)
 		}
 	}
 	m.mu.Unlock()
@@ -393,7 +393,7 @@ func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, links [
 		}
 		m.mu.Lock()
 		x := m.mu.links.exclusions[v.Machine]
-		if x == nil || now.Sub(x.until) > 2*exclusionMax*length {
+		if x == nil || now.Sub(x.until) > 2*exclusionMax*length { // the last exclusion is so long ago that the times begin anew
 			x = new(exclusion)
 			m.mu.links.exclusions[v.Machine] = x
 		}
@@ -409,7 +409,8 @@ func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, links [
 func reasonOf(x rdma.MachineID, links []cluster.Link) string {
 	var others []rdma.MachineID
 	for _, l := range links {
-		if other := l[0] + l[1] - x; slices.Contains(l[:], x) && !slices.Contains(others, other) {
+		other := l[0] + l[1] - x // if x is one end of the link
+		if slices.Contains(l[:], x) && !slices.Contains(others, other) {
 			others = append(others, other)
 		}
 	}

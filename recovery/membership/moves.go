@@ -70,11 +70,12 @@ func (x *moves) noteMembers(current, next *cluster.Configuration, now time.Time)
 }
 
 // movesLocked reports whether replicas are to move now. This machine must be the CM, with
-// nothing left to recover. If replicas must wait only for the delay, movesLocked makes the CM
+// nothing left to recover. Nothing moves while a machine is about to stop, or a caller of HoldMoves has
+// not released. If replicas must wait only for the delay, movesLocked makes the CM
 // look again after it.
 func (m *Machine) movesLocked() bool {
 	x := &m.mu.moves
-	if len(m.mu.leavers) > 0 || !m.mu.announced.IsZero() || x.holds > 0 && !sabotage.HeldMoves.Skipped() {
+	if len(m.mu.leavers) > 0 || !m.mu.announced.IsZero() || (x.holds > 0 && !sabotage.HeldMoves.Skipped()) {
 		return false
 	}
 	switch urgency := m.urgencyLocked(); {
@@ -119,6 +120,7 @@ func (m *Machine) balanceInLocked() time.Duration {
 	return max(0, left)
 }
 
+// balances reports whether the delay before moves for the sake of balance is over.
 func (m *Machine) balances() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,7 +205,7 @@ func (m *Machine) onRefuse(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	r.Regions = slices.DeleteFunc(r.Regions, func(id region.ID) bool {
 		p, _ := c.Placement(id)
-		isNeedless := !c.NeedsFilling(&p) || p.Move != nil && p.Move.To == from.Machine
+		isNeedless := !c.NeedsFilling(&p) || (p.Move != nil && p.Move.To == from.Machine)
 		return !isNeedless || !slices.Contains(p.Filling, from.Machine)
 	})
 	m.mu.refusals = slices.DeleteFunc(m.mu.refusals, func(x refusal) bool { return x.from == from })

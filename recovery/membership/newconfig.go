@@ -92,12 +92,13 @@ func (m *Machine) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 }
 
 // collect stores one sender's part of configuration id, and returns all parts that have come, joined.
-// The sender sends the parts in order, so with the last part the configuration is whole.
+// The sender sends the parts in order, so with the last part the configuration is whole. A part of an
+// earlier configuration than the sender's latest fails with recovery.ErrSuperseded.
 func (m *Machine) collect(from call.Peer, id cluster.ID, part, parts uint32, b []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.mu.incoming[from]
-	if part >= parts || parts > partsMax || in != nil && id < in.id {
+	if part >= parts || parts > partsMax || (in != nil && id < in.id) {
 		return nil, fmt.Errorf("%w: part %d of %d of configuration %d", recovery.ErrSuperseded, part, parts, id)
 	}
 	if in == nil || in.id != id || len(in.parts) != int(parts) {

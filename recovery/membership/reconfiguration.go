@@ -40,8 +40,8 @@ func (m *Machine) isWorkLocked() bool {
 	m.dropJoinersLocked()
 	isCM := m.mu.current.CM == m.self.Machine
 	isSettled := isCM && m.isSettledLocked()
-	asCM := isCM && (m.mu.renew || len(m.mu.forget)+len(m.mu.drains)+len(m.mu.resizes) > 0) ||
-		isSettled && (len(m.mu.joiners)+len(m.mu.roomy)+len(m.mu.refusals) > 0 || m.movesLocked())
+	asCM := (isCM && (m.mu.renew || len(m.mu.forget)+len(m.mu.drains)+len(m.mu.resizes) > 0)) ||
+		(isSettled && (len(m.mu.joiners)+len(m.mu.roomy)+len(m.mu.refusals) > 0 || m.movesLocked()))
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
@@ -67,7 +67,7 @@ func (m *Machine) lead() {
 		}
 		c, isAsked := m.mu.current, m.mu.asked == m.mu.current.ID || m.mu.handed
 		m.mu.Unlock()
-		isMyTurn := c.CM == m.self.Machine || isAsked || !m.dropSuspicion(c) && m.askBackups(c)
+		isMyTurn := c.CM == m.self.Machine || isAsked || (!m.dropSuspicion(c) && m.askBackups(c))
 		if !isMyTurn {
 			continue
 		}
@@ -232,7 +232,8 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 }
 
 // base returns the stored configuration, which the next one follows. It returns nil if there is
-// nothing to do: this machine was evicted, or the NEW-CONFIG of another CM has come.
+// nothing to do: this machine was evicted, or the NEW-CONFIG of another CM has come and this machine
+// neither suspects a member nor is asked to take the CM's place.
 func (m *Machine) base() (*cluster.Configuration, error) {
 	c, err := m.cfg.Store.Load()
 	switch {
@@ -263,7 +264,7 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.mu.phase.isMember() || len(m.mu.suspects) == 0 && !m.mu.handed {
+	if !m.mu.phase.isMember() || (len(m.mu.suspects) == 0 && !m.mu.handed) {
 		return nil, nil
 	}
 	return c, nil
@@ -306,7 +307,7 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 	var behind []rdma.MachineID
 	for _, l := range back {
 		isOver := !recovery.IsMember(c, call.Peer{Machine: l.Member.Machine, Incarnation: l.Member.Incarnation})
-		if isOver && c.IsMember(l.Member) && l.Committed > 0 && l.Committed-1 < c.ID {
+		if isOver && c.IsMember(l.Member) && l.Committed > 0 && l.Committed-1 < c.ID { // Committed is one more than the last configuration that was committed
 			behind = append(behind, l.Member.Machine)
 		}
 	}
@@ -317,7 +318,8 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 }
 
 // noteUnproven records that the configuration next is unproven: no machine can have committed it yet,
-// because this machine has not sent NEW-CONFIG-COMMIT (sendCommit). It is called before next is stored
+// because this machine has not sent NEW-CONFIG-COMMIT (sendCommit). If base is unproven already, the
+// earlier record stays: it holds for all configurations that follow. noteUnproven is called before next is stored
 // as the configuration after base.
 func (m *Machine) noteUnproven(base, next *cluster.Configuration) {
 	m.mu.Lock()

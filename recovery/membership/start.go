@@ -126,10 +126,10 @@ func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 
 // setCut records whether this machine cannot reach the store. It is called only before the machine is
 // a member.
-func (m *Machine) setCut(is bool) {
+func (m *Machine) setCut(isCut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.cut = is
+	m.mu.cut = isCut
 }
 
 // pause is the time between two attempts of a machine that is not a member yet.

@@ -52,8 +52,8 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 				if err != nil {
 					l = life{}
 				}
-				if apart := new(protocol.RangeError); errors.As(err, &apart) {
-					l.Member, l.refused = cluster.Member{Machine: x, Protocol: apart.B.Range}, true
+				if rangeErr := new(protocol.RangeError); errors.As(err, &rangeErr) {
+					l.Member, l.refused = cluster.Member{Machine: x, Protocol: rangeErr.B.Range}, true
 				}
 			}
 			m.mu.Lock()
@@ -99,7 +99,7 @@ func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited 
 	if leaderOf(c, back) != m.self.Machine {
 		return nil
 	}
-	if len(back) < len(c.Machines) && waited < m.cfg.RestartWait || 2*len(back) <= len(c.Machines) {
+	if (len(back) < len(c.Machines) && waited < m.cfg.RestartWait) || 2*len(back) <= len(c.Machines) {
 		var missing []rdma.MachineID
 		for _, x := range c.Machines {
 			if !slices.ContainsFunc(back, func(l life) bool { return l.Member.Machine == x }) {
@@ -132,14 +132,14 @@ func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited 
 // whose memory is not an older copy, the last CM, and the first machine.
 func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	return slices.MinFunc(back, func(a, b life) int {
-		for _, worse := range []func(life) bool{
+		for _, isWorse := range []func(life) bool{
 			func(l life) bool { return l.Cut },
 			func(l life) bool { return l.Empty },
 			func(l life) bool { return !c.IsMember(l.Member) }, // l has an older copy of its memory
 			func(l life) bool { return l.Member.Machine != c.CM },
 		} {
-			if worse(a) != worse(b) {
-				if worse(a) {
+			if isWorse(a) != isWorse(b) {
+				if isWorse(a) {
 					return 1
 				}
 				return -1

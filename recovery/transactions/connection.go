@@ -70,7 +70,7 @@ func (r *run) connectWith(to rdma.MachineID, g message.Greeting) error {
 }
 
 // connect connects to members that this machine cannot write to. Before the recovery is settled
-// here, it skips members that refuse with txn.ErrHeld because recovery still needs the old logs
+// here, it skips members that refuse with worker.ErrHeld because recovery still needs the old logs
 // between the two. It fails if ctx ends: members that have evicted this machine never answer.
 func (r *run) connect(ctx context.Context) error {
 	r.t.parallel(r.unconnected(), func(to rdma.MachineID) { r.connectTo(ctx, to) })
@@ -83,8 +83,8 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 	for !r.hasConnected(to) && ctx.Err() == nil {
 		err := r.exchange(ctx, to)
 		r.mu.Lock()
-		isLate := r.mu.state == settled
-		isOver := err == nil || errors.Is(err, worker.ErrHeld) && !isLate
+		isSettled := r.mu.state == settled
+		isOver := err == nil || (errors.Is(err, worker.ErrHeld) && !isSettled)
 		r.mu.tried[to] = r.mu.tried[to] || isOver
 		r.mu.Unlock()
 		if isOver {
@@ -164,12 +164,12 @@ func (t *Recovery) end(with rdma.MachineID) {
 }
 
 // note records the number of a member's exchange. It returns false if the number is not higher than
-// all before.
+// all before of the same life, or r is not the current run.
 func (t *Recovery) note(r *run, from call.Peer, number uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.mu.exchanges[from.Machine]
-	if t.mu.run != r || last != nil && last.incarnation == from.Incarnation && last.number >= number {
+	if t.mu.run != r || (last != nil && last.incarnation == from.Incarnation && last.number >= number) {
 		return false
 	}
 	t.mu.exchanges[from.Machine] = &exchange{incarnation: from.Incarnation, number: number}

@@ -101,7 +101,7 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 	return e, b[extentBytes:], nil
 }
 
-// ringBytesMax bounds the length of a record that an entry may claim.
+// ringBytesMax bounds the lengths of a record and of its annex that an entry may claim.
 const ringBytesMax = 1 << 31
 
 func configurationOf(b []byte) cluster.ID { return cluster.ID(binary.LittleEndian.Uint32(b)) }

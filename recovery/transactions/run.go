@@ -226,7 +226,7 @@ func (r *run) rest() {
 	bounds := boundEntries(r.m.Recovery().Bounds())
 	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, bounds) })
 	err := r.wait(r.ctx, func() bool {
-		return sabotage.AllDecided.Skipped() || len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen()
+		return sabotage.AllDecided.Skipped() || (len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen())
 	})
 	if err != nil {
 		return
