@@ -39,7 +39,7 @@ func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) boo
 		p := &c.Regions[i]
 		p.unpin()
 		was, known := base.Placement(p.Region)
-		if !known || !p.IsAvailable() && !was.IsAvailable() {
+		if !known || (!p.IsAvailable() && !was.IsAvailable()) {
 			continue // a new region, or one that stays unavailable: memories that were given up stay so
 		}
 		have := append(slices.Clone(was.Away), base.whole(p.Region)...)
@@ -65,7 +65,7 @@ func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) boo
 func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	member, in := c.Member(m.Machine)
 	isFull := p.Has(m.Machine) && !slices.Contains(p.Filling, m.Machine)
-	return in && (!p.IsAvailable() || isFull && member.Memory == m.Token)
+	return in && (!p.IsAvailable() || (isFull && member.Memory == m.Token))
 }
 
 // With returns the configuration after c that has m as an additional member. m's memory has
@@ -126,10 +126,10 @@ func (p *Placement) awaits(m Member) bool {
 	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
 }
 
-// giveUp removes from Away the memories that the function selects: the region no longer waits for
+// giveUp removes from Away the memories for which isGone returns true: the region no longer waits for
 // them. If others remain, the first becomes its Primary.
-func (p *Placement) giveUp(is func(Memory) bool) {
-	p.Away = slices.DeleteFunc(p.Away, is)
+func (p *Placement) giveUp(isGone func(Memory) bool) {
+	p.Away = slices.DeleteFunc(p.Away, isGone)
 	if len(p.Away) > 0 {
 		p.Primary = p.Away[0].Machine
 	} else {
@@ -232,7 +232,7 @@ func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
 		isBack := p.awaits(m) && slices.Contains(holds, id)
 		isOlder := slices.ContainsFunc(p.Away, func(a Memory) bool { return a.isOlder(m) })
 		waitsForOthers := !slices.Contains(only, id)
-		return isBack || waitsForOthers && !isOlder
+		return isBack || (waitsForOthers && !isOlder)
 	})
 }
 

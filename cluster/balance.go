@@ -29,15 +29,16 @@ const (
 // NextMoves returns the moves to begin now. It returns none while moves have not ended or
 // replicas are being filled, because the order in which these end would matter. Replicas of
 // machines that are being drained come first. If balance is set, NextMoves also evens out the
-// other replicas, except those that an operator has pinned.
+// other replicas, except those that an operator has pinned. It returns moves of regionsAtOnce regions
+// at most, or of one larger group.
 func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
-	if !balance && len(c.Draining) == 0 || !c.BeginsMoves() {
+	if (!balance && len(c.Draining) == 0) || !c.BeginsMoves() {
 		return nil
 	}
 	pl := newPlanner(c)
 	for regions := 0; ; {
 		g, move, ok := pl.next(balance)
-		if regions += len(g); !ok || len(moves) > 0 && regions > regionsAtOnce {
+		if regions += len(g); !ok || (len(moves) > 0 && regions > regionsAtOnce) {
 			return moves
 		}
 		moves = append(moves, GroupMove{c.Regions[g[0]].Group, move})
@@ -144,7 +145,8 @@ func newPlanner(c *Configuration) *planner {
 	return pl
 }
 
-// next returns the next move, and the group that moves.
+// next returns the next move, and the group that moves; ok is false if there is none. Moves away from
+// machines that are being drained come first; there are others only if balance is set.
 func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 	for _, g := range pl.groups {
 		for _, m := range pl.c.Regions[g[0]].Replicas() {
@@ -178,25 +180,26 @@ func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 // machineLoad is how many replicas a machine has, and of how many regions it is the primary.
 type machineLoad struct{ replicas, primaries int }
 
-// least returns the lowest number in of among the machines that may get replicas.
-func (pl *planner) least(of map[rdma.MachineID]int) (least int) {
+// least returns the lowest of the counts of the machines that may get replicas.
+func (pl *planner) least(counts map[rdma.MachineID]int) (least int) {
 	for i, m := range pl.targets {
-		if n := of[m]; i == 0 || n < least {
+		if n := counts[m]; i == 0 || n < least {
 			least = n
 		}
 	}
 	return least
 }
 
-// most returns the highest number in of among the machines that may get replicas.
-func (pl *planner) most(of map[rdma.MachineID]int) (most int) {
+// most returns the highest of the counts of the machines that may get replicas.
+func (pl *planner) most(counts map[rdma.MachineID]int) (most int) {
 	for _, m := range pl.targets {
-		most = max(most, of[m])
+		most = max(most, counts[m])
 	}
 	return most
 }
 
-// best returns the machine to which a group's replica at m moves at the lowest cost.
+// best returns the machine to which a group's replica at m moves at the lowest cost; ok is
+// false if none can take it.
 func (pl *planner) best(g []int, m rdma.MachineID) (best rdma.MachineID, ok bool) {
 	p := &pl.c.Regions[g[0]]
 	for _, to := range pl.targets {
@@ -216,13 +219,15 @@ func (pl *planner) best(g []int, m rdma.MachineID) (best rdma.MachineID, ok bool
 type moveCost struct{ all, primaries int }
 
 func (a moveCost) isBelow(b moveCost) bool {
-	return a.all < b.all || a.all == b.all && a.primaries < b.primaries
+	return a.all < b.all || (a.all == b.all && a.primaries < b.primaries)
 }
 
 // lowers reports whether a move lowers the cost, and by more than the best one so far. The zero best
 // stands for none.
 func (a moveCost) lowers(best moveCost) bool { return a.all < 0 && a.isBelow(best) }
 
+// cost returns the cost of a group's move. Moving n replicas from a machine with f to one with t adds
+// (f-n)² + (t+n)² - f² - t² to the cost, which is 2n(n+t-f).
 func (pl *planner) cost(g []int, from, to rdma.MachineID) moveCost {
 	n := len(g)
 	cost := moveCost{all: n * (n + pl.load[to] - pl.load[from])}
@@ -247,7 +252,8 @@ func (pl *planner) isWorth(g []int, from rdma.MachineID, to machineLoad) bool {
 }
 
 // isUneven reports whether a machine has so many more than another that it should give the
-// other a group of n regions. d is the difference, and total the sum over all machines.
+// other a group of n regions. d is the difference, and total the sum over all machines:
+// d must exceed 1/evenPart of the mean, and must not just change its sign by the move.
 func (pl *planner) isUneven(n, d, total int) bool {
 	return d > n && d*evenPart*len(pl.targets) > total
 }

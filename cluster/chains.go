@@ -64,14 +64,14 @@ func (ch *chains) primary(first int) rdma.MachineID {
 }
 
 // next returns the path that lowers the cost the most among the paths whose ends differ enough
-// (isUneven), or nil if there is none. If total is 0, any path that lowers the cost will do.
+// (isUneven for a sum of total), or nil if there is none. If total is 0, any path that lowers the cost will do.
 func (ch *chains) next(total int) (best []link) {
 	lowest, low := 0, ch.pl.least(ch.pl.primaries)
 	for _, n := range ch.sizes {
 		for _, from := range ch.pl.targets {
 			primaries := ch.pl.primaries[from]
 			if n*(n-(primaries-low)) >= lowest || !ch.pl.isUneven(n, primaries-low, total) {
-				continue
+				continue // even a path to a machine with the fewest primaries would not do
 			}
 			path := ch.lowestFrom(from, n, low)
 			if path == nil {
@@ -111,7 +111,8 @@ func (ch *chains) lowestFrom(from rdma.MachineID, n, low int) (path []link) {
 	return path
 }
 
-// has reports whether a link has a group.
+// has reports whether a link has a group. It drops groups at the front that have another primary by
+// now, so that take finds one that can be handed over.
 func (ch *chains) has(l link) bool {
 	groups := ch.links[l]
 	for len(groups) > 0 && ch.primary(groups[0]) != l.from {

@@ -392,7 +392,7 @@ func (c *Configuration) load() map[rdma.MachineID]int {
 func (c *Configuration) haveRoom(load map[rdma.MachineID]int, machines []rdma.MachineID, n int) bool {
 	return !slices.ContainsFunc(machines, func(m rdma.MachineID) bool {
 		member, ok := c.Member(m)
-		return !ok || member.Capacity != 0 && load[m]+n > member.Capacity
+		return !ok || (member.Capacity != 0 && load[m]+n > member.Capacity)
 	})
 }
 

@@ -74,7 +74,7 @@ func Decode(from string, b []byte) (*Configuration, error) {
 	}
 	c := stored.Configuration
 	switch {
-	case stored.Format > 1 && stored.Program != programName || stored.Format < 1 || c == nil:
+	case (stored.Format > 1 && stored.Program != programName) || stored.Format < 1 || c == nil:
 		return nil, fmt.Errorf("%w: %s is incomplete, or was not written by farmsql", ErrBadConfiguration, from)
 	}
 	c.upgrade(stored.Format)

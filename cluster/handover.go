@@ -46,13 +46,13 @@ func (c *Configuration) NextHandovers() []Handover {
 func (c *Configuration) HandOver(handovers []Handover) (*Configuration, Remapped) {
 	d := c.Succeed()
 	var report Remapped
-	of := make(map[region.ID]Handover, len(handovers)) // by group
+	byGroup := make(map[region.ID]Handover, len(handovers))
 	for _, h := range handovers {
-		of[h.Group] = h
+		byGroup[h.Group] = h
 	}
 	for i := range d.Regions {
 		p := &d.Regions[i]
-		h, ok := of[p.Group]
+		h, ok := byGroup[p.Group]
 		if !ok {
 			continue
 		}

@@ -102,7 +102,7 @@ func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
 // offer makes picked the best cover so far if it is better than the previous one and MayLose permits it.
 func (s *coverSearch) offer(picked []rdma.MachineID) {
 	slices.Sort(picked)
-	if s.best != nil && s.compare(picked, s.best) >= 0 || !s.c.MayLose(slices.Concat(s.before, picked), s.cm) {
+	if (s.best != nil && s.compare(picked, s.best) >= 0) || !s.c.MayLose(slices.Concat(s.before, picked), s.cm) {
 		return
 	}
 	s.best = picked

@@ -102,7 +102,7 @@ func (c *Configuration) EndMoves() (*Configuration, Remapped) {
 func (c *Configuration) isFilledMove(group []int) bool {
 	return !slices.ContainsFunc(group, func(i int) bool {
 		p := &c.Regions[i]
-		return p.Move == nil || !p.IsAvailable() || len(p.Filling) > 0 && !sabotage.MoveFilled.Skipped()
+		return p.Move == nil || !p.IsAvailable() || (len(p.Filling) > 0 && !sabotage.MoveFilled.Skipped())
 	})
 }
 
@@ -157,7 +157,7 @@ func (c *Configuration) endBrokenMove(p *Placement, isFilled bool) {
 		return
 	}
 	goes := move.To
-	if areTooClose && isFilled && p.Primary != move.From || p.Primary == move.To {
+	if (areTooClose && isFilled && p.Primary != move.From) || p.Primary == move.To {
 		goes = move.From
 	}
 	p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == goes })
@@ -202,19 +202,19 @@ func (c *Configuration) Drain(m rdma.MachineID) (*Configuration, error) {
 // Undrain returns the configuration after c in which machine m may have replicas again, or c if
 // it may have them already. m need not be a member.
 func (c *Configuration) Undrain(m rdma.MachineID) *Configuration {
-	of := func(x Memory) bool { return x.Machine == m }
-	if !slices.ContainsFunc(c.Draining, of) {
+	isOfM := func(x Memory) bool { return x.Machine == m }
+	if !slices.ContainsFunc(c.Draining, isOfM) {
 		return c
 	}
 	d := c.Succeed()
-	d.Draining = dropMemories(d.Draining, of)
+	d.Draining = dropMemories(d.Draining, isOfM)
 	return d
 }
 
-// dropMemories returns a list without the memories that the function selects, nil if nothing is
+// dropMemories returns a list without the memories for which isGone returns true, nil if nothing is
 // left. It overwrites list.
-func dropMemories(list []Memory, is func(Memory) bool) []Memory {
-	if list = slices.DeleteFunc(list, is); len(list) == 0 {
+func dropMemories(list []Memory, isGone func(Memory) bool) []Memory {
+	if list = slices.DeleteFunc(list, isGone); len(list) == 0 {
 		return nil
 	}
 	return list

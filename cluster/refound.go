@@ -20,7 +20,7 @@ const (
 
 	// Two machines may be refounded apart. So that they do not count from the same numbers,
 	// each leaves out up to so many more, at random. Identifiers have 32 bits, which is enough
-	// for some 400 Refoundings.
+	// for some 400 refoundings.
 	idsLeftOut       = 8_000_000
 	revisionsLeftOut = 1_000_000 // in units of revisionsPerRefounding
 )
@@ -31,7 +31,7 @@ var ErrNobodyLeft = errors.New("cluster: no machine of the configuration is left
 // Refounded returns the configuration with which an instance goes on after its configuration store was lost, together
 // with some machines of c. The lost machines no longer count for a majority. Regions that only they have wait for
 // them; they can come back with their memory, as after any failure. self, if it is a member, is the CM.
-// random is the number of the Refounding in the Line.
+// random is the number that the refounding adds to the Line.
 func (c *Configuration) Refounded(lost []rdma.MachineID, self rdma.MachineID, random uint64) (*Configuration, Remapped, error) {
 	var dead, left []rdma.MachineID
 	for _, m := range c.Machines {

@@ -287,7 +287,7 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	for _, m := range c.Regions[group[0]].Backups {
 		whole := !slices.ContainsFunc(group, func(i int) bool {
-			return !slices.Contains(c.Regions[i].Backups, m) || slices.Contains(c.Regions[i].Filling, m) && !sabotage.FilledPrimary.Skipped()
+			return !slices.Contains(c.Regions[i].Backups, m) || (slices.Contains(c.Regions[i].Filling, m) && !sabotage.FilledPrimary.Skipped())
 		})
 		if whole && (!ok || c.PrimaryOf(m) < c.PrimaryOf(best)) {
 			best, ok = m, true

@@ -187,7 +187,7 @@ func (c *Configuration) resizeAll() (short []int) {
 func (c *Configuration) ResizeOn() (*Configuration, Remapped) {
 	isWanted := c.CanResize() && len(c.Resizing()) > 0 // mostly false
 	shrinks := c.BeginsMoves() || sabotage.ShrinkFilled.Skipped()
-	if !isWanted || !shrinks && !c.mayGrow() {
+	if !isWanted || (!shrinks && !c.mayGrow()) {
 		return nil, Remapped{}
 	}
 	d, load := c.Succeed(), c.load()

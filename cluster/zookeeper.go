@@ -92,7 +92,7 @@ func openZooKeeper(url string, servers []string, path string) (Store, error) {
 	if err != nil {
 		return nil, d.unreachable(url, err)
 	}
-	for try := 0; try < openTries || try < openTriesMax && d.last.Load() == nil; try++ {
+	for try := 0; try < openTries || (try < openTriesMax && d.last.Load() == nil); try++ {
 		if _, _, err = conn.Get(path); err == nil || errors.Is(err, zk.ErrNoNode) {
 			return &ZooKeeperStore{url: url, path: path, conn: conn}, nil
 		}

@@ -83,10 +83,11 @@ func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) 
 		ErrTorn, f.Path(), strings.Join(torn[:min(len(torn), tornShown)], "; "), more)
 }
 
-// inspectRegion returns the faults of a region in a machine's folder.
+// inspectRegion returns the faults of a region in a machine's folder; none if the region is half made
+// and not needed.
 func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded bool) (torn []string, err error) {
 	size, err := f.MemorySize(regionName(id))
-	if err != nil || size == 0 && !isNeeded {
+	if err != nil || (size == 0 && !isNeeded) {
 		return nil, err
 	}
 	if size < region.MinSize {

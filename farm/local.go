@@ -285,7 +285,8 @@ func (l *Local) Machines() int { return len(l.members) }
 // It is made with the instance.
 func (l *Local) Root() region.Ptr { return l.members[0].root }
 
-// Status returns the status of the instance, as the first living machine sees it.
+// Status returns the status of the instance, as the first living machine sees it; if none lives, as
+// the first machine saw it last.
 func (l *Local) Status() Status { return append(l.living(), l.members...)[0].Status() }
 
 // living returns the members that have not been killed and still take part in the instance.

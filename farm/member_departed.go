@@ -53,19 +53,20 @@ func (m *Member) hasDepartedNamed(id region.ID) bool {
 	return slices.ContainsFunc(m.departed, func(d *departed) bool { return d.region.ID() == id && d.isNamed })
 }
 
-// detachDeparted takes the names from some departed replicas.
-func (m *Member) detachDeparted(is func(*departed) bool) error {
+// detachDeparted takes the names from the departed replicas for which isDue returns true.
+func (m *Member) detachDeparted(isDue func(*departed) bool) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	var errs []error
 	for _, d := range m.departed {
-		if d.isNamed && is(d) {
+		if d.isNamed && isDue(d) {
 			errs = append(errs, m.detachLocked(d))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// detachLocked takes the name from a departed replica, and keeps the function that frees its memory.
 func (m *Member) detachLocked(d *departed) error {
 	release, err := m.memory.Detach(regionName(d.region.ID()))
 	if d.release == nil {

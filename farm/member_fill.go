@@ -154,7 +154,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 // now. Nothing is lost by that, and no other region moves, grows or shrinks as long as this
 // replica is being filled. A replica that its region needs is not given up.
 func (m *Member) refuseNeedless(ctx configurationContext, c *cluster.Configuration, p cluster.Placement, full int) {
-	isNeedless := !c.NeedsFilling(&p) || p.Move != nil && p.Move.To == m.id
+	isNeedless := !c.NeedsFilling(&p) || (p.Move != nil && p.Move.To == m.id)
 	if !isNeedless || full < refuseAfter || sabotage.FullTarget.Skipped() {
 		return
 	}

@@ -78,9 +78,9 @@ func (m *Member) openRoot(ctx context.Context) error {
 		if over := m.membership.Err(); over != nil {
 			return over // this life has ended, and err only follows from that
 		}
-		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, outcome.ErrConflict) || errors.Is(err, wait.ErrUnavailable) ||
+		isPassing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, outcome.ErrConflict) || errors.Is(err, wait.ErrUnavailable) ||
 			errors.Is(err, outcome.ErrInDoubt) || membership.IsPassing(err)
-		if !passing || ctx.Err() != nil {
+		if !isPassing || ctx.Err() != nil {
 			return err
 		}
 		m.log.Debug("no root object yet", "machine", m.id, "error", err)

@@ -101,13 +101,13 @@ func (m *Machine) onAllRegionsActive(_ call.Peer, arg []byte) ([]byte, error) {
 func (m *Machine) allActive(id cluster.ID) error {
 	m.mu.Lock()
 	c := m.mu.current
-	isNews := m.mu.phase == committed && c.ID == id
-	if isNews {
+	isNew := m.mu.phase == committed && c.ID == id
+	if isNew {
 		m.enterLocked(active)
 		m.wakeLocked()
 	}
 	m.mu.Unlock()
-	if isNews {
+	if isNew {
 		m.reached(recovery.StepAllActive)
 		m.cfg.Host.Active(c)
 	}

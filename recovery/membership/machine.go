@@ -17,8 +17,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ProbeKey is the registration of a machine's probe word: its incarnation, and
-// the last configuration for which it has drained its logs.
+// ProbeKey is the registration of a machine's probe word: its incarnation.
 const ProbeKey rdma.Key = 0xf0 << 56
 
 // Config has a Machine's settings and the parts that it uses.
