@@ -37,9 +37,9 @@ func (a Absence) String() string {
 }
 
 // absences returns the absences that the given regions of c wait for.
-func absences(c *cluster.Configuration, of []region.ID) []Absence {
+func absences(c *cluster.Configuration, regions []region.ID) []Absence {
 	var s Status
-	for _, id := range of {
+	for _, id := range regions {
 		if p, ok := c.Placement(id); ok {
 			s.Regions = append(s.Regions, regionStatus(p))
 		}

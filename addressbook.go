@@ -61,7 +61,7 @@ func (b *addressBook) listen(e membership.Events) membership.Events {
 	return e
 }
 
-// note stores the addresses of the machines of c. It keeps the addresses of machines that are no
+// note stores the addresses of the machines of c, unless it has seen a newer configuration. It keeps the addresses of machines that are no
 // longer members: they may come back there.
 func (b *addressBook) note(c *cluster.Configuration) {
 	b.mu.Lock()

@@ -48,7 +48,7 @@ func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func
 // firstToEnd returns the certificate at whose end the others refuse this machine. They need a
 // chain from the machine's certificate to an authority that they know, and accept it until the
 // first of its certificates ends. If there are several chains, the one that they accept longest
-// counts.
+// counts. If no authorities are configured, or no chain leads to one, firstToEnd returns leaf.
 func firstToEnd(leaf *x509.Certificate, c *tls.Config, now time.Time) *x509.Certificate {
 	between := x509.NewCertPool()
 	for _, der := range c.Certificates[0].Certificate[1:] {

@@ -78,7 +78,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 // checkTrusted checks a folder that is opened with Config.Trust, and returns farm.ErrTorn if it is
 // damaged. started is the result of db.start.
 func (db *DB) checkTrusted(ctx context.Context, started error) error {
-	reason := db.instance.uncheckedError()
+	reason, fault := db.instance.uncheckedError(), started
 	if started == nil {
 		r, err := db.Check(ctx) // Check marks a sound folder as checked
 		if err != nil {
@@ -89,9 +89,9 @@ func (db *DB) checkTrusted(ctx context.Context, started error) error {
 			return nil
 		}
 		shown := r.Problems[:min(len(r.Problems), problemsShown)]
-		started = fmt.Errorf("%s: %s", count(len(r.Problems), "problem"), strings.Join(shown, "; "))
+		fault = fmt.Errorf("%s: %s", count(len(r.Problems), "problem"), strings.Join(shown, "; "))
 	}
-	return fmt.Errorf("%w: it was to be trusted, and cannot be: %w; %w", farm.ErrTorn, tornBy(started), reason)
+	return fmt.Errorf("%w: it was to be trusted, and cannot be: %w; %w", farm.ErrTorn, tornBy(fault), reason)
 }
 
 // problemsShown bounds how many problems an error names.

@@ -77,9 +77,10 @@ func ParseDSN(name string) (cfg Config, schema string, err error) {
 	return cfg, schema, cfg.Validate()
 }
 
+// setOption sets the field of an option of a data source name.
 func (c *Config) setOption(key, value string) (err error) {
-	number := func(to *int) { *to, err = strconv.Atoi(value) }
-	bytes := func(to *Size) { err = to.UnmarshalText([]byte(value)) }
+	number := func(field *int) { *field, err = strconv.Atoi(value) }
+	bytes := func(field *Size) { err = field.UnmarshalText([]byte(value)) }
 	switch key {
 	case "machines":
 		number(&c.Machines)

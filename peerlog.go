@@ -36,7 +36,7 @@ type peerLog struct {
 	}
 }
 
-// A peerLogEntry is about one machine, or about refused connections.
+// A peerLogEntry is about one key: a machine, refusals or pinning.
 type peerLogEntry struct {
 	logged time.Time
 	silent int // the events since then that were not logged

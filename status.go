@@ -224,8 +224,8 @@ func statusOf(f farm.Status) Status {
 		}
 	}
 	s.Resize = resizeStatus(c)
-	isDrained := func(m MachineStatus) bool { return m.IsDraining && s.ReplicasAt(m.Machine) > 0 }
-	if s.Resize != nil || len(s.Short) > 0 || slices.ContainsFunc(s.Machines, isDrained) {
+	isStillDraining := func(m MachineStatus) bool { return m.IsDraining && s.ReplicasAt(m.Machine) > 0 }
+	if s.Resize != nil || len(s.Short) > 0 || slices.ContainsFunc(s.Machines, isStillDraining) {
 		s.MovesAwait = cmp.Or(c.StandsStill(), f.MovesAwait)
 	}
 	s.BalanceInMS = milliseconds(f.BalanceIn)
@@ -240,6 +240,7 @@ func isShort(c *cluster.Configuration, p *cluster.Placement) bool {
 	return !p.IsAvailable() || len(p.Replicas())-len(p.Filling) < c.Replicas
 }
 
+// resizeStatus returns how far a change of the number of replicas is, or nil if none is going on.
 func resizeStatus(c *cluster.Configuration) *ResizeStatus {
 	if len(c.Resizing()) == 0 {
 		return nil

@@ -85,7 +85,7 @@ func (c Config) checkHosts() error {
 // isLoopback reports whether a host is certainly this one.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 var _ lease.Line = (*tcp.Line)(nil)

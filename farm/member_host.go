@@ -197,7 +197,7 @@ func (h *host) Prepare(p cluster.Placement) error {
 	if p.Primary == m.id && m.cfg.Settings.RegionsMax > 0 && m.membership.Configuration().PrimaryOf(m.id) >= m.cfg.Settings.RegionsMax {
 		return fmt.Errorf("%w: machine %d has all %d regions that it may have", region.ErrFull, m.id, m.cfg.Settings.RegionsMax)
 	}
-	return m.haveReplica(0, p, true)
+	return m.haveReplica(0, p, true) // 0: a new region has no replica to fill
 }
 
 // Announce implements membership.Host.

@@ -66,8 +66,8 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 func isUpTo(last cluster.ID, prefix, name string) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")
-	of, err := strconv.ParseUint(id, 10, 64)
-	return found && err == nil && cluster.ID(of) <= last
+	number, err := strconv.ParseUint(id, 10, 64)
+	return found && err == nil && cluster.ID(number) <= last
 }
 
 // removeSettled removes memory that recovery no longer needs: notes, and transactions parked

@@ -101,8 +101,8 @@ func (m *Member) patientContext() patientContext {
 func (c patientContext) Deadline() (time.Time, bool) { return c.until, true }
 
 // passing returns the error for an operation that failed with err because the CM could not be asked
-// while the configuration changes. It is txn.ErrLost, which lets the operation be run again, unless
-// patience has ended.
+// while the configuration changes. It is outcome.ErrLost, which lets the operation be run again,
+// unless this machine cannot confirm its lease or patience has ended.
 func (c patientContext) passing(err error) error {
 	if lapsed := c.m.txn.ConfirmWithin(c); errors.Is(lapsed, wait.ErrUnavailable) {
 		return lapsed

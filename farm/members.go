@@ -80,7 +80,7 @@ func (o *opening) run() error {
 
 // endsWith returns the function to call when a machine ends. During the opening it ends the opening
 // of all machines, since the others would wait for this one, and the opening returns the reason.
-// After the opening it calls ended, the caller's function.
+// After an opening that has succeeded it calls ended, the caller's function, which may be nil.
 func (o *opening) endsWith(ended func(error)) func(error) {
 	return func(reason error) {
 		early := &endedEarly{reason}

@@ -10,26 +10,26 @@ import (
 // a life, the next attempt has to get the same mapping.
 type remaining struct {
 	Memories
-	mu lockrank.Mutex[lockrank.Leaf]
-	m  map[string]*nvram.Memory
+	mu   lockrank.Mutex[lockrank.Leaf]
+	left map[string]*nvram.Memory // by name
 }
 
 // leave keeps a mapped memory for the next caller that maps it.
 func (r *remaining) leave(name string, m *nvram.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.m == nil {
-		r.m = make(map[string]*nvram.Memory)
+	if r.left == nil {
+		r.left = make(map[string]*nvram.Memory)
 	}
-	r.m[name] = m
+	r.left[name] = m
 }
 
 // take returns the memory that was left under that name, or nil.
 func (r *remaining) take(name string) *nvram.Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.m[name]
-	delete(r.m, name)
+	m := r.left[name]
+	delete(r.left, name)
 	return m
 }
 

@@ -74,6 +74,7 @@ func (m *Member) awaitsRoom() bool {
 	return m.room.isAwaiting
 }
 
+// nextLook returns the time until the next look, and doubles the time for the look after that.
 func (m *Member) nextLook() time.Duration {
 	m.room.Lock()
 	defer m.room.Unlock()
