@@ -253,7 +253,7 @@ func (pl *planner) isWorth(g []int, from rdma.MachineID, to machineLoad) bool {
 
 // isUneven reports whether a machine has so many more than another that it should give the
 // other a group of n regions. d is the difference, and total the sum over all machines:
-// d must exceed 1/evenPart of the mean, and must not just change its sign by the move.
+// d must exceed 1/evenPart of the mean, and exceed n, so that the move makes it smaller.
 func (pl *planner) isUneven(n, d, total int) bool {
 	return d > n && d*evenPart*len(pl.targets) > total
 }

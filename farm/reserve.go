@@ -138,7 +138,7 @@ func (m *Member) growReserveLocked(n int64) error {
 		case err == nil:
 			n -= min(size, n)
 		case errors.Is(err, nvram.ErrNoSpace) && size >= 2*pieceMin:
-			size = size / 2 &^ (pieceMin - 1)
+			size = (size / 2) &^ (pieceMin - 1) // a multiple of pieceMin
 		default:
 			return err
 		}
@@ -259,7 +259,7 @@ func (m *Member) keepRoomLocked() error {
 		return err
 	}
 	size := m.reserve.sizeLocked()
-	return cmp.Or(m.shrinkReserveLocked(size-wanted), m.growReserveLocked(wanted-size))
+	return cmp.Or(m.shrinkReserveLocked(size-wanted), m.growReserveLocked(wanted-size)) // a negative number does nothing
 }
 
 // delayReserve makes keepRoom and keepSomeRoom do nothing until takeDelayedReserve is called.

@@ -84,7 +84,7 @@ func (m *Member) nextLook() time.Duration {
 }
 
 // hasRoom reports whether there is room for the reserve, which comes first, and then for a part of a
-// replica.
+// replica, which it takes as a piece of the reserve and gives back.
 func (m *Member) hasRoom() bool {
 	replica := max(m.cfg.Settings.RegionBytes/roomPart, reserveForLog)
 	if m.needsRoomForAll() { // before reserve is locked, which comes later in the order of locks

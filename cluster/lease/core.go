@@ -106,7 +106,8 @@ func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 	c.renewValid(isMember)
 }
 
-// continued returns the existing relation with p if the CM is the same, and otherwise a new relation.
+// continued returns the existing relation with p if the CM is the same and the relation has not
+// expired, and otherwise a new relation.
 func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == p })
 	r := relation{peer: p}
@@ -263,7 +264,7 @@ func (c *core) interval(now int64) int64 {
 	isBeginning := c.valid <= now
 	for i := range c.relations {
 		r := &c.relations[i]
-		isBeginning = isBeginning || r.standing != expired && (r.held <= now || !r.served)
+		isBeginning = isBeginning || (r.standing != expired && (r.held <= now || !r.served))
 	}
 	if isBeginning {
 		return c.length / beginnings

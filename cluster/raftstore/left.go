@@ -42,7 +42,7 @@ var errAwaited = errors.New("cluster: another machine was refounded, and is abou
 
 // refoundedVersion returns the version of the founders after a Refounding.
 func refoundedVersion(before, random uint64) uint64 {
-	return (before>>generationShift+1)<<generationShift | random>>40<<refoundingShift
+	return ((before>>generationShift)+1)<<generationShift | (random>>40)<<refoundingShift
 }
 
 // A standing is what a machine of the store says of itself: in the question to a machine that
@@ -101,7 +101,7 @@ func (s standing) judge(other left) error {
 // rivals returns an error if another machine that was left behind keeps a configuration, and this one goes on.
 func (s standing) rivals(other left) error {
 	switch {
-	case other.isOf(s.Founders), other.isBefore(s.Founders) && !other.keeps:
+	case other.isOf(s.Founders) || (other.isBefore(s.Founders) && !other.keeps):
 		return nil // the other is told that it was removed when it connects
 	case other.isBefore(s.Founders):
 		return fmt.Errorf("%w: machine %d is one of them, and cannot have reached this one yet: stop it", ErrNotLost, other.machine)

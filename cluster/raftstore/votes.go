@@ -68,8 +68,8 @@ func (r *replica) applyVotes(b []byte) error {
 		r.changed(f)
 		return r.checkRemoved()
 	}
-	step, due := due(r.votes, f)
-	if !due || !proto.Equal(step, c) {
+	step, isDue := due(r.votes, f)
+	if !isDue || !proto.Equal(step, c) {
 		return nil
 	}
 	r.votes = r.node.ApplyConfChange(c)
@@ -122,7 +122,7 @@ func (r *replica) drive() {
 	}
 	status := r.node.Status()
 	isVote := c.GetChanges()[0].GetType() == raftpb.ConfChangeAddNode
-	if status.RaftState != raft.StateLeader || isVote && (!isReady(status, f) || r.isTooEarly(f)) {
+	if status.RaftState != raft.StateLeader || (isVote && (!isReady(status, f) || r.isTooEarly(f))) {
 		return
 	}
 	r.driven = retryTicks
