@@ -203,6 +203,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		return showDatabases(ctx, n), nil
 	case *plan.ShowTables:
 		return b.showTables(ctx, n, row)
+	case *plan.ShowTableStatus:
+		return b.showTables(ctx, n, row)
 	case *plan.ShowProcessList:
 		rows, err := b.ordinary(ctx, s, n, row)
 		if err != nil {

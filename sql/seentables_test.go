@@ -40,6 +40,13 @@ func TestTablesOfUsers(t *testing.T) {
 			t.Errorf("%s: %s: %s, want %s", want.user, want.query, got, want.rows)
 		}
 	}
+	for user, want := range map[string]int{"one": 1, "whole": 2, "runner": 0, "admin": 0} {
+		for _, q := range []string{"SHOW TABLE STATUS FROM d", "SHOW TABLE STATUS FROM d WHERE Name <> ''"} {
+			if got := len(in.as(user, "").exec(q)); got != want {
+				t.Errorf("%s: %s: %d rows, want %d", user, q, got, want)
+			}
+		}
+	}
 	if got := len(root.exec(tables)); got != 5 {
 		t.Errorf("root sees %d tables, want 5", got)
 	}

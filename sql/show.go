@@ -54,8 +54,9 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	return gms.RowsToRowIter(all...), err
 }
 
-// showTables executes SHOW TABLES with only the views that the user may see; go-mysql-server shows all of them.
-func (b *builder) showTables(ctx *gms.Context, n *plan.ShowTables, row gms.Row) (gms.RowIter, error) {
+// showTables executes SHOW TABLES and SHOW TABLE STATUS with only the tables and views that the user may see;
+// go-mysql-server shows others too.
+func (b *builder) showTables(ctx *gms.Context, n gms.Databaser, row gms.Row) (gms.RowIter, error) {
 	seen, err := n.WithDatabase(b.e.privileges.SeenDatabase(ctx, n.Database()))
 	if err != nil {
 		return nil, err
