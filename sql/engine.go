@@ -95,7 +95,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 		AddPreAnalyzeRule(collationsRule, compat.MixedCollations).AddPreAnalyzeRule(framesRule, compat.Framed).AddPreAnalyzeRule(possibleTimesRule, compat.PossibleTimes).Build()
 	ownRules(a, e)
 	e.privileges = account.NewPrivileges(a.Catalog)
-	a.Catalog.AuthHandler = renameAuthorizer{change.Authorizer(account.Authorizer(a.Catalog.AuthHandler), a.Catalog)}
+	a.Catalog.AuthHandler = renameAuthorizer{change.Authorizer(account.Authorizer(a.Catalog.AuthHandler, e.privileges), a.Catalog)}
 	e.privileges.HideProcesses(a.Catalog.InfoSchema)
 	a.Catalog.InfoSchema = infoSchema{a.Catalog.InfoSchema, e}
 	a.Catalog.StatsProvider = newStatistics()

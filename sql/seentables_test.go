@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql/account"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // Users see only what they have a privilege on, as in MariaDB.
@@ -44,6 +45,35 @@ func TestTablesOfUsers(t *testing.T) {
 		for _, q := range []string{"SHOW TABLE STATUS FROM d", "SHOW TABLE STATUS FROM d WHERE Name <> ''"} {
 			if got := len(in.as(user, "").exec(q)); got != want {
 				t.Errorf("%s: %s: %d rows, want %d", user, q, got, want)
+			}
+		}
+	}
+	root.exec("CREATE TRIGGER d.tr BEFORE INSERT ON d.t FOR EACH ROW SET NEW.id = NEW.id + 1")
+	for _, q := range []string{
+		"CREATE USER trigger1@localhost, trigger2@localhost, shows@localhost", "GRANT TRIGGER ON d.t TO trigger1@localhost", "GRANT TRIGGER ON d.u TO trigger2@localhost",
+		"GRANT SELECT, SHOW VIEW ON d.v TO shows@localhost",
+	} {
+		root.exec(q)
+	}
+	for _, want := range []struct {
+		query, number string
+		may, mayNot   []string
+	}{
+		{"SHOW CREATE TABLE d.t", "1142", []string{"one", "whole", "root", "trigger1"}, []string{"viewer", "runner", "admin"}},
+		{"SHOW COLUMNS FROM d.t", "1142", []string{"one", "whole", "root"}, []string{"viewer", "runner", "admin"}},
+		{"SHOW FULL COLUMNS FROM t FROM d", "1142", []string{"one", "whole", "root"}, []string{"viewer", "runner", "admin"}},
+		{"DESCRIBE d.t", "1142", []string{"one", "whole", "root"}, []string{"viewer", "runner", "admin"}},
+		{"SHOW INDEX FROM t FROM d", "1142", []string{"one", "whole", "root"}, []string{"viewer", "runner", "admin"}},
+		{"SHOW CREATE VIEW d.v", "1142", []string{"shows", "root"}, []string{"one", "viewer", "whole", "runner", "admin"}},
+		{"SHOW CREATE TRIGGER d.tr", "1227", []string{"trigger1", "root"}, []string{"one", "trigger2", "whole", "runner", "admin"}},
+		{"SHOW CREATE EVENT d.ev", "1044", []string{"whole", "root"}, []string{"one", "viewer", "runner", "admin"}},
+	} {
+		for _, user := range want.may {
+			in.as(user, "").exec(want.query)
+		}
+		for _, user := range want.mayNot {
+			if _, _, err := in.as(user, "").run(want.query); err == nil || fmt.Sprint(myerr.Of(err).Num) != want.number {
+				t.Errorf("%s: %s: %v, want %s", user, want.query, err, want.number)
 			}
 		}
 	}

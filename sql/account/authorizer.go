@@ -13,6 +13,7 @@ func Note(stmt sqlparser.Statement) {
 	noteDatabase(stmt)
 	noteOwn(stmt)
 	noteOtherTables(stmt)
+	noteShown(stmt)
 }
 
 // An otherTable is a table that a definition refers to besides its own.
@@ -79,16 +80,28 @@ func otherTables(d *sqlparser.DDL) (others []otherTable) {
 	return others
 }
 
-// An authorizer is go-mysql-server's handler, which also checks the privileges on the other tables of definitions.
-type authorizer struct{ gms.AuthorizationHandler }
+// An authorizer is go-mysql-server's handler, which also checks the privileges on the other tables of definitions, and on what
+// SHOW describes.
+type authorizer struct {
+	gms.AuthorizationHandler
+	p Privileges
+}
 
-// Authorizer returns a handler that authorizes as h does, and also checks the privileges on other
-// tables that Note has recorded.
-func Authorizer(h gms.AuthorizationHandler) gms.AuthorizationHandler { return authorizer{h} }
+// Authorizer returns a handler that authorizes as h does, and also checks the privileges on the other
+// tables, and on what is shown, that Note has recorded.
+func Authorizer(h gms.AuthorizationHandler, p Privileges) gms.AuthorizationHandler {
+	return authorizer{h, p}
+}
 
 // HandleAuth implements gms.AuthorizationHandler. It takes our notes out of Extra before the
 // wrapped handler, which does not know them, sees it.
 func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
+	if x, ok := auth.Extra.(shown); ok {
+		auth.Extra = nil
+		if err := a.p.refuseShown(ctx, x); err != nil {
+			return err
+		}
+	}
 	others, isDefinition := auth.Extra.([]otherTable)
 	if isDefinition {
 		auth.Extra = nil

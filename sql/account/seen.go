@@ -91,8 +91,13 @@ func (d seenDatabase) GetEvents(ctx *gms.Context) ([]gms.EventDefinition, any, e
 
 // sees reports whether the user has a privilege on a table or view, or on one of its columns.
 func (d seenDatabase) sees(table string) bool {
-	db := d.has.Database(d.Name())
-	return slices.ContainsFunc(tablePrivileges, func(t gms.PrivilegeType) bool { return d.has.Has(t) || db.Has(t) }) ||
+	return seesIn(d.has, d.Name(), table)
+}
+
+// seesIn reports whether privileges let a user see a table or view of a database: one on it, or on one of its columns.
+func seesIn(has gms.PrivilegeSet, database, table string) bool {
+	db := has.Database(database)
+	return slices.ContainsFunc(tablePrivileges, func(t gms.PrivilegeType) bool { return has.Has(t) || db.Has(t) }) ||
 		db.Table(table).HasPrivileges()
 }
 
