@@ -108,7 +108,7 @@ func TestSameReplaced(t *testing.T) {
 	p := duplicatePair(t)
 	p.run("CREATE TABLE up (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES up (id))")
 	p.run("CREATE TABLE two (id INT PRIMARY KEY, v INT UNIQUE)")
-	for query, want := range map[string]uint64{"REPLACE INTO c VALUES ('a', 1, 1, 'x')": 1, "REPLACE INTO c VALUES ('x', 1, 1, 'x'), ('y', 1, 1, 'x')": 2, "REPLACE INTO fired VALUES (1, 1)": 2, "REPLACE INTO up VALUES (1, NULL)": 2, "REPLACE INTO two VALUES (1, 1)": 2} {
+	for query, want := range map[string]uint64{"REPLACE INTO c VALUES ('a', 1, 1, 'x')": 1, "REPLACE INTO c VALUES ('x', 1, 1, 'x'), ('y', 1, 1, 'x')": 2, "REPLACE INTO fired VALUES (1, 1)": 2, "REPLACE INTO up VALUES (1, NULL)": 2, "REPLACE INTO two VALUES (1, 1)": 2, "REPLACE INTO l VALUES (1, NULL)": 1, "REPLACE INTO l VALUES (2, 5), (2, 5), (NULL, 1)": 3} {
 		p.run(query)
 		for range 3 {
 			for _, c := range []*client{p.compiled, p.gms} {

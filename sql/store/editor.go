@@ -233,7 +233,7 @@ func (e *Editor) placeAt(ctx *gms.Context, r gms.Row, key, number []byte) error 
 	if err := e.acc.Insert(e.tr.Tx, key, p); err != nil {
 		return clashOf(err, e.Info.PrimaryKey, r, key)
 	}
-	for _, k := range e.Info.Secondary {
+	for _, k := range e.Info.checked {
 		if err := e.placeEntry(ctx, k, r, key, p); err != nil {
 			return err
 		}
@@ -553,7 +553,7 @@ func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.
 	if err := e.moveEntry(ctx, e.Info.PrimaryKey, key, newKey, row, oldRow, newRow); err != nil {
 		return err
 	}
-	for _, k := range e.Info.Secondary {
+	for _, k := range e.Info.checked {
 		if stays && !k.differs(old, row) {
 			continue
 		}

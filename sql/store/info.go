@@ -33,6 +33,8 @@ type TableInfo struct {
 	// Indexes.
 	PrimaryKey *KeyInfo
 	Secondary  []*KeyInfo
+	// checked are the secondary indexes in the order in which MySQL looks for duplicates of a row.
+	checked []*KeyInfo
 	// AutoColumn is the position of the AUTO_INCREMENT column, or -1.
 	AutoColumn int
 	// HasVirtual is set if go-mysql-server computes some of the columns.
@@ -78,6 +80,7 @@ func NewTableInfo(t *catalog.Table) (*TableInfo, error) {
 		}
 		info.Secondary = append(info.Secondary, k)
 	}
+	info.checked = info.inOrderOfChecks()
 	if info.Schema, err = tableSchema(t, info.Rows); err != nil {
 		return nil, err
 	}
@@ -118,6 +121,7 @@ func (info *TableInfo) In(z *row.Zone) *TableInfo {
 		}
 		made.Secondary = append(made.Secondary, k)
 	}
+	made.checked = made.inOrderOfChecks()
 	in, _ := info.zoned.LoadOrStore(z, &made)
 	return in.(*TableInfo)
 }
@@ -178,6 +182,28 @@ func (info *TableInfo) Keys() []*KeyInfo {
 	return append([]*KeyInfo{info.PrimaryKey}, info.Secondary...)
 }
 
+// inOrderOfChecks returns the secondary indexes in MySQL's order: which row REPLACE and ON DUPLICATE KEY UPDATE change, and
+// which key an error names, depends on it if several rows are in the way. Unique keys without NULLs are first, then
+// other unique keys; of each, those with a prefix of a column are last.
+func (info *TableInfo) inOrderOfChecks() []*KeyInfo {
+	rank := func(k *KeyInfo) int {
+		if !k.Unique {
+			return 4
+		}
+		n := 0
+		if slices.ContainsFunc(k.Columns, func(at int) bool { return info.Columns[at].Nullable }) {
+			n = 2
+		}
+		if slices.ContainsFunc(k.Codecs, func(c row.KeyCodec) bool { return c.Prefix > 0 }) {
+			n++
+		}
+		return n
+	}
+	keys := slices.Clone(info.Secondary)
+	slices.SortStableFunc(keys, func(a, b *KeyInfo) int { return rank(a) - rank(b) })
+	return keys
+}
+
 // uniques returns the number of the table's unique keys.
 func (info *TableInfo) uniques() int {
 	n := 0
@@ -191,7 +217,10 @@ func (info *TableInfo) uniques() int {
 
 // IsUnique reports whether the table has at most one row of each key of an index.
 func (info *TableInfo) IsUnique(k *KeyInfo) bool {
-	return k.Unique || k == info.PrimaryKey && !info.IsKeyless()
+	if k == info.PrimaryKey {
+		return !info.IsKeyless()
+	}
+	return k.Unique
 }
 
 // IsKeyless reports whether the table has no primary key of its own.
