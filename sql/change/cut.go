@@ -7,14 +7,18 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// This file cuts texts that are longer than their column, in statements with IGNORE. go-mysql-server cuts bytes in
-// place of characters, panics if the value is no text, and in an UPDATE keeps the old value.
+// This file cuts values that do not fit into their column, in statements with IGNORE: texts to the column's length, and
+// negative numbers to the least value of an unsigned column. go-mysql-server cuts bytes in place of characters, panics
+// if the value is no text, in an UPDATE keeps the old text, and takes negative numbers for great ones.
 
 // isCut reports whether IGNORE cuts values of a type.
-func isCut(t gms.Type) bool { return types.IsText(t) }
+func isCut(t gms.Type) bool { return types.IsText(t) || types.IsUnsigned(t) }
 
-// cut is like store.Assign, for a statement with IGNORE: it cuts the value to the length of the column.
+// cut is like store.Assign, for a statement with IGNORE: it cuts the value to what the column can hold.
 func cut(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
+	if types.IsUnsigned(t) {
+		return cutNegative(ctx, v, t, column, row), nil
+	}
 	text, ok := t.(gms.StringType)
 	if !ok || v == nil || !isCut(t) {
 		return v, nil
@@ -31,6 +35,27 @@ func cut(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, erro
 		return whole.(string)[:text.MaxByteLength()], nil
 	}
 	return firstCharacters(whole.(string), text), nil
+}
+
+// cutNegative returns a value for an unsigned column: 0 for a negative number.
+func cutNegative(ctx *gms.Context, v any, t gms.Type, column string, row int) any {
+	n := numberOf(ctx, v)
+	if n >= 0 {
+		return v
+	}
+	if n <= -0.5 { // others are rounded to 0
+		myerr.ColumnOutOfRange.Warn(ctx, column, row)
+	}
+	return t.Zero()
+}
+
+// numberOf returns the number that a value is, or that its text begins with; 0 if there is none.
+func numberOf(ctx *gms.Context, v any) float64 {
+	f, _, err := types.Float64.Convert(ctx, v)
+	if n, ok := f.(float64); ok && err == nil {
+		return n
+	}
+	return 0
 }
 
 // firstCharacters returns as many characters of a text as fit into a type.
