@@ -32,7 +32,8 @@ func aesEncrypted(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	return out, nil
 }
 
-// aesDecrypted computes AES_DECRYPT: NULL if the text was not encrypted with this key.
+// aesDecrypted computes AES_DECRYPT. It returns NULL unless the text consists of whole blocks that end
+// with valid padding: a wrong key hardly ever decrypts to that.
 func aesDecrypted(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	text, block, err := aesOperands(ctx, c, v)
 	if err != nil || len(text) == 0 || len(text)%aes.BlockSize != 0 {

@@ -271,7 +271,7 @@ func (t *Total) add(ctx *gms.Context, v any) error {
 			return err
 		}
 		if d, ok = converted.(decimal.Decimal); !ok {
-			t.Rows--
+			t.Rows-- // the conversion made it NULL
 			return nil
 		}
 	}
@@ -279,9 +279,9 @@ func (t *Total) add(ctx *gms.Context, v any) error {
 	return nil
 }
 
-// AddInt adds a whole number.
+// AddInt adds a whole number. If Whole would overflow, AddInt first moves it to Rest.
 func (t *Total) AddInt(n int64) {
-	if n > 0 && t.Whole > math.MaxInt64-n || n < 0 && t.Whole < math.MinInt64-n { // the sum would overflow
+	if (n > 0 && t.Whole > math.MaxInt64-n) || (n < 0 && t.Whole < math.MinInt64-n) {
 		t.Rest = t.Rest.Add(decimal.NewFromInt(t.Whole))
 		t.Whole = 0
 	}
@@ -400,7 +400,7 @@ func (w *doubleWindow) Compute(ctx *gms.Context, frame gms.WindowInterval, rows 
 	return w.WindowFunction.Compute(ctx, frame, rows)
 }
 
-// AddStored adds a stored integer.
+// AddStored adds a stored integer of a column with the codec c; it ignores nil, which is NULL.
 func (t *Total) AddStored(c *row.ValueCodec, b []byte) {
 	if b == nil {
 		return

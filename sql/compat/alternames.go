@@ -11,9 +11,10 @@ import (
 // go-mysql-server plans each part for the columns as they were before the statement. Parts after a
 // RENAME of the table do not find the table.
 
-// RenameLast reorders the parts of an ALTER TABLE. If an index of one part uses a column's new
-// name, RenameLast moves the parts that rename columns behind the others, and puts the old names
-// into the indexes. A part that renames the table always comes last.
+// RenameLast reorders the parts of an ALTER TABLE, first as freeFirst does and in the end as
+// splitChanges does. If an index of one part uses a column's new name, RenameLast also moves the parts
+// that rename columns behind the others, and puts the old names into the indexes, unless another
+// part adds or drops a column with one of these names. A part that renames the table always comes last.
 func RenameLast(stmt sqlparser.Statement) {
 	a, ok := stmt.(*sqlparser.AlterTable)
 	if !ok {
@@ -33,7 +34,7 @@ func RenameLast(stmt sqlparser.Statement) {
 
 // freeFirst moves a part of an ALTER TABLE that takes a name from a column before the part that
 // gives this name to another column. If columns swap their names, no order is right, and the parts
-// keep theirs.
+// stay as they are.
 func freeFirst(parts []*sqlparser.DDL) {
 	ordered := slices.Clone(parts)
 	moves := 0
@@ -45,7 +46,7 @@ func freeFirst(parts []*sqlparser.DDL) {
 			continue
 		}
 		if moves++; moves > len(ordered)*len(ordered) {
-			return
+			return // the names form a cycle: no other order takes so many moves
 		}
 		p := ordered[i+1+at]
 		ordered = slices.Insert(slices.Delete(ordered, i+1+at, i+2+at), i, p)
@@ -72,7 +73,7 @@ func splitChanges(parts []*sqlparser.DDL) []*sqlparser.DDL {
 		}
 		if o := p.ColumnOrder; o != nil {
 			if old, ok := olds[o.AfterColumn.Lowered()]; ok {
-				o.AfterColumn = old
+				o.AfterColumn = old // the column still has it: the renames come later
 			}
 		}
 		others = append(others, p)
@@ -92,6 +93,8 @@ func addsOne(parts, renames []*sqlparser.DDL) bool {
 
 func isRename(p *sqlparser.DDL) bool { return strings.EqualFold(p.ColumnAction, sqlparser.RenameStr) }
 
+// splitInPlace replaces each CHANGE with a new name by a CHANGE that keeps the name, which is a MODIFY,
+// and a RENAME COLUMN directly after it.
 func splitInPlace(parts []*sqlparser.DDL) (split []*sqlparser.DDL) {
 	for _, p := range parts {
 		name := newName(p)
@@ -110,7 +113,7 @@ func splitInPlace(parts []*sqlparser.DDL) (split []*sqlparser.DDL) {
 // freedName returns the name that a part of an ALTER TABLE takes from a column; empty if it takes none.
 func freedName(p *sqlparser.DDL) sqlparser.ColIdent {
 	name := newName(p)
-	if name.IsEmpty() && strings.EqualFold(p.ColumnAction, sqlparser.DropStr) || !name.IsEmpty() && !name.Equal(p.Column) {
+	if (name.IsEmpty() && strings.EqualFold(p.ColumnAction, sqlparser.DropStr)) || (!name.IsEmpty() && !name.Equal(p.Column)) {
 		return p.Column
 	}
 	return sqlparser.ColIdent{}

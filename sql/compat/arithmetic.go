@@ -63,7 +63,7 @@ func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expres
 	switch {
 	case a.Op != "+" && a.Op != "-" && a.Op != "*":
 		return nil
-	case types.IsFloat(left) && types.IsNumber(right) || types.IsNumber(left) && types.IsFloat(right):
+	case (types.IsFloat(left) && types.IsNumber(right)) || (types.IsNumber(left) && types.IsFloat(right)):
 		return &checkedDoubles{a}
 	case !types.IsInteger(left) || !types.IsInteger(right):
 		return nil
@@ -105,18 +105,19 @@ func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || right == nil {
 		return nil, err
 	}
-	l, lok := integerOf(left)
-	r, rok := integerOf(right)
-	if !lok || !rok {
+	l, leftIsInteger := integerOf(left)
+	r, rightIsInteger := integerOf(right)
+	if !leftIsInteger || !rightIsInteger {
 		return a.Arithmetic.Eval(ctx, row) // the values' types differ from the expression's
 	}
-	n, ok := l.do(a.Op, r)
+	n, fits := l.do(a.Op, r)
 	isLarge := !n.negative && n.size > math.MaxInt64 // a BIGINT UNSIGNED, but no BIGINT
+	// A constant above BIGINT is unsigned, although a.unsigned does not say so.
 	isSigned := !a.unsigned && l.size <= math.MaxInt64 && r.size <= math.MaxInt64
 	switch {
-	case !ok, n.negative && n.size > 1<<63, n.negative && a.unsigned, isLarge && isSigned:
+	case !fits, n.negative && n.size > 1<<63, n.negative && a.unsigned, isLarge && isSigned:
 		return nil, a.outOfRange()
-	case n.negative && types.IsUnsigned(a.Type(ctx)):
+	case n.negative && types.IsUnsigned(a.Type(ctx)): // MySQL's type is signed, only go-mysql-server's is not
 		return a.Arithmetic.Eval(ctx, row)
 	case isLarge || types.IsUnsigned(a.Type(ctx)):
 		return n.size, nil
@@ -180,9 +181,10 @@ func (d *plainDouble) WithChildren(ctx *gms.Context, children ...gms.Expression)
 // An integer has a sign and 64 bits, so it can be any signed or unsigned integer of 64 bits.
 type integer struct {
 	negative bool
-	size     uint64
+	size     uint64 // the absolute value
 }
 
+// integerOf returns an integer, or a truth value as 0 or 1; false for other values.
 func integerOf(v any) (integer, bool) {
 	if n, ok := row.Signed(v); ok {
 		if n < 0 {
@@ -202,7 +204,7 @@ func integerOf(v any) (integer, bool) {
 	return integer{}, false
 }
 
-// do computes a + b, a - b or a * b, and returns false if the result's size does not fit 64 bits.
+// do computes a + b, a - b or a * b, and returns false if the result's size exceeds 64 bits.
 func (a integer) do(op string, b integer) (integer, bool) {
 	switch op {
 	case "*":

@@ -34,8 +34,9 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-// textFunction returns a scalar, or a function of go-mysql-server's with a bounded result, with its
-// arguments converted to text, or numbers.
+// textFunction returns the function of a name: ours, which bounds the result (boundedFunction) or is a
+// scalar, or else go-mysql-server's. Its arguments are converted to text or numbers as textWanted says. If
+// they need no conversion and the function is go-mysql-server's, textFunction returns false.
 func textFunction(name string) (gms.Function, bool) {
 	name = strings.ToLower(name)
 	function, ok := boundedFunction(name)
@@ -109,15 +110,16 @@ func newAsText(ctx *gms.Context, e gms.Expression) *asText {
 	return &asText{expression.UnaryExpressionStub{Child: e}, typ}
 }
 
-// wantsText reports whether a conversion between two types has to convert the value's text.
-func wantsText(to, from gms.Type) bool {
+// wantsText reports whether a conversion to the type target has to convert the text of the value, which
+// is of the type source.
+func wantsText(target, source gms.Type) bool {
 	switch {
-	case types.IsJSON(to):
-		return isElement(from)
-	case types.IsJSON(from):
-		return types.IsTextOnly(to)
+	case types.IsJSON(target):
+		return isElement(source)
+	case types.IsJSON(source):
+		return types.IsTextOnly(target)
 	}
-	return types.IsText(to) && isOfTime(from)
+	return types.IsText(target) && isOfTime(source)
 }
 
 // withText replaces the operand of a conversion by its text, as a JSON string if the result is

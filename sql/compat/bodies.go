@@ -128,7 +128,7 @@ var sqlState = regexp.MustCompile("^[0-9A-Z]{5}$")
 // checkState refuses a SQLSTATE that cannot be an error's or a warning's. An empty one is
 // allowed.
 func checkState(state string) error {
-	if state == "" || sqlState.MatchString(state) && !strings.HasPrefix(state, "00") {
+	if state == "" || (sqlState.MatchString(state) && !strings.HasPrefix(state, "00")) {
 		return nil
 	}
 	return myerr.BadState.New(state)

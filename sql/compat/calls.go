@@ -29,7 +29,7 @@ const (
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
-	if ContainsFold(query, "any") || ContainsFold(query, "some") || ContainsFold(query, "all") && containsTwice(query, "select") {
+	if ContainsFold(query, "any") || ContainsFold(query, "some") || (ContainsFold(query, "all") && containsTwice(query, "select")) {
 		compareAll(stmt)
 	}
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
@@ -153,7 +153,8 @@ func isView(stmt sqlparser.Statement) bool {
 	return ok && d.ViewSpec != nil
 }
 
-// exactDecimal wraps a literal that is a decimal.
+// exactDecimal encloses a literal that is a decimal in a call of ExactLiteralName. It returns other
+// expressions unchanged; a literal with an exponent is a DOUBLE.
 func exactDecimal(e sqlparser.Expr) sqlparser.Expr {
 	v, ok := e.(*sqlparser.SQLVal)
 	if !ok || v.Type != sqlparser.FloatVal || bytes.ContainsAny(v.Val, "eE") {
@@ -162,7 +163,7 @@ func exactDecimal(e sqlparser.Expr) sqlparser.Expr {
 	return &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(ExactLiteralName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: v}}}
 }
 
-// containsDecimal reports whether a text may have a number with a point in it.
+// containsDecimal reports whether a text may have a decimal: a point before a digit.
 func containsDecimal(s string) bool {
 	for i := strings.IndexByte(s, '.'); i >= 0; {
 		s = s[i+1:]

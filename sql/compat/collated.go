@@ -78,7 +78,7 @@ func (c *collated) Type(ctx *gms.Context) gms.Type {
 	typ := c.Child.Type(ctx)
 	text, ok := typ.(gms.TypeWithCollation)
 	if !ok || !types.IsTextOnly(typ) || ctx == nil {
-		return typ // go-mysql-server makes calls without a context, and a cast needs the session's collation
+		return typ // without a context, as in some of go-mysql-server's calls, a cast cannot ask for the session's collation
 	}
 	collation, _ := c.CollationCoercibility(ctx)
 	if collation == text.Collation() || collation == gms.Collation_Unspecified || collation.CharacterSet() != text.Collation().CharacterSet() {
@@ -138,24 +138,26 @@ func valuesOf(e gms.Expression) []gms.Expression {
 // COALESCE and CASE have the collation of their type, IF and IFNULL that of their first value, and
 // a subquery has none.
 func ofAll(ctx *gms.Context, all []gms.Expression) (gms.CollationID, byte) {
-	collation, coercibility := gms.Collation_binary, byte(6)
+	const weakest = 6 // the coercibility of NULL
+	collation, coercibility := gms.Collation_binary, byte(weakest)
 	for _, e := range all {
-		of, weight := gms.Collation_binary, byte(6)
+		other, strength := gms.Collation_binary, byte(weakest)
 		switch e := e.(type) {
 		case *expression.Case:
-			of, weight = ofAll(ctx, valuesOf(e))
+			other, strength = ofAll(ctx, valuesOf(e))
 		case *plan.Subquery:
 			if text, ok := e.Type(ctx).(gms.TypeWithCollation); ok {
-				of, weight = text.Collation(), 2 // like a column
+				other, strength = text.Collation(), columnCoercibility
 			}
 		default:
-			of, weight = gms.GetCoercibility(ctx, e)
+			other, strength = gms.GetCoercibility(ctx, e)
 		}
-		if isBinary := of == gms.Collation_binary || collation == gms.Collation_binary; weight == coercibility && isBinary {
-			collation = gms.Collation_binary // with equal weights the binary string wins
+		isBinary := other == gms.Collation_binary || collation == gms.Collation_binary
+		if strength == coercibility && isBinary {
+			collation = gms.Collation_binary // with equal strengths the binary string wins
 			continue
 		}
-		collation, coercibility = gms.ResolveCoercibility(collation, coercibility, of, weight)
+		collation, coercibility = gms.ResolveCoercibility(collation, coercibility, other, strength)
 	}
 	return collation, coercibility
 }

@@ -125,12 +125,12 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 type collatedIn struct {
 	*expression.HashInTuple
 	collation gms.CollationID
-	values    map[uint64]bool
-	null      bool
+	values    map[uint64]bool // the hashes of the list's strings
+	null      bool            // the list has a NULL
 }
 
-// newCollatedIn returns nil if an operand is not a string, or if the strings are compared by their
-// bytes.
+// newCollatedIn returns nil if an operand is neither a string nor NULL, or if the strings are compared
+// by their bytes.
 func newCollatedIn(ctx *gms.Context, in *expression.HashInTuple) (*collatedIn, error) {
 	list, ok := in.Right().(expression.Tuple)
 	if !ok || !types.IsTextOnly(in.Left().Type(ctx)) {
@@ -212,7 +212,7 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 	operands := slices.Clone(e.Children())
 	for i, operand := range operands {
 		if _, isIn := e.(*plan.InSubquery); isIn && i > 0 {
-			break // it compares by the Go type of its right side
+			break // InSubquery compares by the Go type of its right side
 		}
 		exact, isSame := exactColumn(ctx, operand)
 		operands[i], same = exact, same && isSame
@@ -227,8 +227,8 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 	return e, same, err
 }
 
-// exactColumn returns a column, or a tuple with columns, whose decimals have a type that does
-// not round.
+// exactColumn returns a column, or a tuple with columns, with a type that does not round decimals. It
+// converts TIME(n) to go-mysql-server's own TIME. Other expressions stay as they are.
 func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
 	if isTimeColumn(ctx, e) {
 		return asPlainTime(ctx, e), transform.NewTree
@@ -260,7 +260,7 @@ func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.
 
 // rounds reports whether a comparison in a decimal type rounds its operands.
 func rounds(t gms.DecimalType) bool {
-	scale := -int32(t.Scale()) - 1
+	scale := -int32(t.Scale()) - 1 // one digit more than the type has
 	d, err := t.ConvertToNullDecimal(decimal.New(1, scale))
 	return err == nil && d.Decimal.Exponent() != scale
 }
@@ -386,12 +386,12 @@ func (b *distinctBuffer) Update(ctx *gms.Context, row gms.Row) error {
 			return err
 		}
 		if v == nil && b.counts {
-			return nil
+			return nil // COUNT leaves out rows with a NULL
 		}
 		values[i] = v
 	}
-	more, err := b.values.Add(ctx, values)
-	if err != nil || !more {
+	isNew, err := b.values.Add(ctx, values)
+	if err != nil || !isNew {
 		return err
 	}
 	return b.AggregationBuffer.Update(ctx, row)

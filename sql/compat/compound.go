@@ -38,7 +38,7 @@ var compounds = map[string]compound{
 	"year_month":         {[]int64{12, 1}, "MONTH"},
 }
 
-// partsName is the name of the function that converts an interval to a number of its last part.
+// partsName is the name of the function that converts an interval to a number of the unit's last part.
 const partsName = "farmsql.parts"
 
 func init() {
@@ -66,14 +66,14 @@ func (c compound) of(text string) (n int64, ok bool) {
 	s := scanner{text}
 	for {
 		s.rest = strings.TrimLeftFunc(s.rest, func(r rune) bool { return r < '0' || r > '9' })
-		length := len(s.rest)
+		before := len(s.rest)
 		v, found := s.number()
 		if !found {
 			break
 		}
 		values = append(values, v)
-		if length -= len(s.rest); s.rest == "" && c.least == "MICROSECOND" {
-			for ; length < 6; length++ { // the fraction stands for six digits
+		if s.rest == "" && c.least == "MICROSECOND" {
+			for digits := before - len(s.rest); digits < 6; digits++ { // the fraction stands for six digits
 				values[len(values)-1] *= 10
 			}
 		}
@@ -108,8 +108,8 @@ func compoundUnits(s *Tokens) (edits []Edit) {
 		before := s.Token
 		s.Next()
 		unit := strings.ToLower(string(s.value))
-		_, ok := compounds[unit]
-		isUnit := ok && s.Token != sqlparser.STRING && s.Token != sqlparser.ID && before != '(' // EXTRACT(DAY_HOUR FROM ...)
+		_, isCompound := compounds[unit]
+		isUnit := isCompound && s.Token != sqlparser.STRING && s.Token != sqlparser.ID && before != '(' // not a text, a quoted name, or the unit in EXTRACT(DAY_HOUR FROM ...)
 		if isUnit && inInterval {
 			edits, inInterval = append(edits, Edit{s.before, s.end, " `" + unit + "`"}), false
 		}

@@ -20,7 +20,8 @@ const validateGroups = "validateGroupBy"
 //   - columns of the outer query;
 //   - subqueries that use only grouped columns of the outer query.
 //
-// The rule itself treats all of these as columns, except literals.
+// The rule itself treats all of these as columns. It accepts literals, so withConstants shows it these
+// expressions as literals.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)

@@ -92,7 +92,7 @@ func Filling(ctx *gms.Context, n *plan.TableCopier, t gms.Table) (gms.Node, erro
 		return nil, err
 	}
 	insert := plan.NewInsertInto(n.Database(), plan.NewResolvedTable(t, n.Database(), nil), plan.NewProject(values, n.Source), false, nil, nil, false)
-	return insert.WithDeferredDefaults(f.without).WithAutoIncrementIdx(f.numbered() - 1).WithChecks(checks), nil
+	return insert.WithDeferredDefaults(f.without).WithAutoIncrementIdx(f.firstNumbered()).WithChecks(checks), nil
 }
 
 // A filling is the INSERT that fills a new table.
@@ -109,9 +109,9 @@ func (f *filling) value(ctx *gms.Context, column int) (value gms.Expression, err
 	c := f.columns[column]
 	d := f.defined[indexOfColumn(f.defined, c.Name)]
 	value = expression.NewLiteral(nil, types.Null)
-	switch from := indexOfColumn(f.given, c.Name); {
-	case from >= 0 && d.Generated == nil:
-		value = expression.NewGetField(from, f.given[from].Type, c.Name, f.given[from].Nullable)
+	switch source := indexOfColumn(f.given, c.Name); {
+	case source >= 0 && d.Generated == nil:
+		value = expression.NewGetField(source, f.given[source].Type, c.Name, f.given[source].Nullable)
 	case d.Default != nil || d.Generated != nil:
 		if value, err = f.placed(ctx, cmp.Or(d.Default, d.Generated)); err != nil {
 			return nil, err
@@ -125,13 +125,14 @@ func (f *filling) value(ctx *gms.Context, column int) (value gms.Expression, err
 	return value, nil
 }
 
-// numbered returns the number of columns with generated AUTO_INCREMENT numbers: 0 or 1.
-func (f *filling) numbered() int {
+// firstNumbered returns the index of the first row that gets a generated AUTO_INCREMENT number: 0, or -1
+// if the table has no such column, or the SELECT gives its values.
+func (f *filling) firstNumbered() int {
 	i := slices.IndexFunc(f.columns, func(c *gms.Column) bool { return c.AutoIncrement })
 	if i < 0 || indexOfColumn(f.given, f.columns[i].Name) >= 0 {
-		return 0
+		return -1
 	}
-	return 1
+	return 0
 }
 
 // checks returns the table's checks, with the names that the table has stored for them.

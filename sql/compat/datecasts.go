@@ -99,7 +99,7 @@ func mayBeNumber(ctx *gms.Context, e gms.Expression) bool {
 		return false
 	}
 	t := e.Type(ctx)
-	return types.IsNumber(t) && !types.IsYear(t) || row.IsTimespan(t) || types.IsDeferredType(t)
+	return (types.IsNumber(t) && !types.IsYear(t)) || row.IsTimespan(t) || types.IsDeferredType(t)
 }
 
 // A timeCast is CAST AS TIME.
@@ -117,7 +117,7 @@ func newDateCast(ctx *gms.Context, c *expression.Convert) (gms.Expression, error
 	of := c.Child.Type(ctx)
 	switch c.Type(ctx).(type) {
 	case gms.DatetimeType:
-		if row.IsTimespan(of) || types.IsNumber(of) && !types.IsYear(of) {
+		if row.IsTimespan(of) || (types.IsNumber(of) && !types.IsYear(of)) {
 			return c.WithChildren(ctx, &numberAsDate{expression.UnaryExpressionStub{Child: c.Child}})
 		}
 		return nil, nil

@@ -18,10 +18,10 @@ func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
 	if !runsNow(stmt) || !ContainsFold(query, "default") {
 		return nil
 	}
-	known := make(map[*sqlparser.Default]bool)
+	isWhole := make(map[*sqlparser.Default]bool) // the DEFAULTs that are the whole value of their column
 	note := func(name string, e sqlparser.Expr) {
 		if d, ok := e.(*sqlparser.Default); ok && (d.ColName == "" || strings.EqualFold(d.ColName, name)) {
-			known[d] = true
+			isWhole[d] = true
 		}
 	}
 	noteAll := func(all sqlparser.AssignmentExprs) {
@@ -37,7 +37,7 @@ func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
 		noteValues(s, note)
 	}
 	EachOf(reflect.ValueOf(stmt), defaultType, func(v reflect.Value) {
-		if d := v.Interface().(*sqlparser.Default); !known[d] && err == nil {
+		if d := v.Interface().(*sqlparser.Default); !isWhole[d] && err == nil {
 			err = errDefault(d, stmt)
 		}
 	})
@@ -90,7 +90,7 @@ func noTables(s *sqlparser.Select) bool {
 	return ok && strings.EqualFold(name.Name.String(), "dual")
 }
 
-// EachOf visits all pointers of a type in a syntax tree.
+// EachOf visits all pointers of the type t in a syntax tree, except nil.
 func EachOf(v reflect.Value, t reflect.Type, visit func(reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Interface:

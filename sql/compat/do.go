@@ -32,7 +32,7 @@ func doExpressions(s *Tokens) []Edit {
 func isDo(s *Tokens) bool { return strings.EqualFold(string(s.value), "do") }
 
 // AsDo turns the SELECT that doExpressions has made of a DO into a DO again. It returns nil if the
-// SELECT has more than expressions. It returns other statements unchanged.
+// statement has more than expressions: a UNION, for example, or a FROM. It returns other statements unchanged.
 func AsDo(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
 	first := NewTokens(query, o)
 	if first.Next(); !isDo(first) {

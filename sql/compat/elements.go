@@ -37,9 +37,9 @@ func withElements(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	case *expression.GreaterThan, *expression.GreaterThanOrEqual, *expression.LessThan, *expression.LessThanOrEqual:
 		operands = e.Children()
 	case *expression.InTuple:
-		return listOfElements(ctx, e, e.Left(), e.Right())
+		return listOfElements(ctx, e.Left(), e.Right())
 	case *expression.HashInTuple:
-		return listOfElements(ctx, e, e.Left(), e.Right())
+		return listOfElements(ctx, e.Left(), e.Right())
 	case *plan.InSubquery:
 		return elementInQuery(ctx, e)
 	default:
@@ -62,7 +62,10 @@ func withElements(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return e.WithChildren(ctx, changed...)
 }
 
-// elementBeside returns the replacement of an element among the operands of a comparison; nil if the element may stay.
+// elementBeside returns the replacement of an element among the operands of a comparison: its text if
+// another operand is a text or an element, else its number. It returns nil if the element may stay: the
+// others are constants that its type can hold or, if the comparison is not ordered (<, > or BETWEEN),
+// elements of the same type. With texts, an element in an ordered comparison never stays.
 func elementBeside(ctx *gms.Context, element gms.Expression, operands []gms.Expression, ordered bool) gms.Expression {
 	texts, numbers, stays := false, false, true
 	typ := element.Type(ctx)
@@ -90,7 +93,7 @@ func elementBeside(ctx *gms.Context, element gms.Expression, operands []gms.Expr
 }
 
 // listOfElements corrects IN as withElements corrects =. It leaves a list that has both texts and numbers as it is.
-func listOfElements(ctx *gms.Context, in, left, right gms.Expression) (gms.Expression, error) {
+func listOfElements(ctx *gms.Context, left, right gms.Expression) (gms.Expression, error) {
 	list, ok := right.(expression.Tuple)
 	typ := left.Type(ctx)
 	if !ok || !isElement(typ) {

@@ -54,27 +54,27 @@ func equateJoin(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	return join.WithFilter(expression.JoinAnd(append([]gms.Expression{join.Filter}, implied...)...)), transform.NewTree, nil
 }
 
-// conditionsOf appends the conditions that every row of a tree of joins meets. It returns
+// conditionsOf appends to found the conditions that every row of a tree of joins meets. It returns
 // false if one of the joins is not an inner one: go-mysql-server mishandles conditions over
 // outer joins, so none are added there.
-func conditionsOf(ctx *gms.Context, n gms.Node, to []gms.Expression) ([]gms.Expression, bool) {
+func conditionsOf(ctx *gms.Context, n gms.Node, found []gms.Expression) ([]gms.Expression, bool) {
 	switch n := n.(type) {
 	case *plan.Filter:
-		return conditionsOf(ctx, n.Child, append(to, expression.SplitConjunction(ctx, n.Expression)...))
+		return conditionsOf(ctx, n.Child, append(found, expression.SplitConjunction(ctx, n.Expression)...))
 	case *plan.JoinNode:
 		if n.Op != plan.JoinTypeInner && n.Op != plan.JoinTypeCross {
 			return nil, false
 		}
 		if n.Filter != nil {
-			to = append(to, expression.SplitConjunction(ctx, n.Filter)...)
+			found = append(found, expression.SplitConjunction(ctx, n.Filter)...)
 		}
-		to, ok := conditionsOf(ctx, n.Left(), to)
+		found, ok := conditionsOf(ctx, n.Left(), found)
 		if !ok {
 			return nil, false
 		}
-		return conditionsOf(ctx, n.Right(), to)
+		return conditionsOf(ctx, n.Right(), found)
 	}
-	return to, true
+	return found, true
 }
 
 // A columnName identifies a column of one of the statement's tables.

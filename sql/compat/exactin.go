@@ -51,13 +51,14 @@ func (e *exactIn) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || left == nil {
 		return e.lookUp(ctx, row, err)
 	}
-	like, inRange, err := e.query.Type(ctx).Convert(ctx, left)
+	converted, inRange, err := e.query.Type(ctx).Convert(ctx, left)
 	if err == nil && inRange == gms.InRange {
-		is, err := e.equal.Eval(ctx, gms.Row{left, like})
-		if err != nil || gms.IsTrue(is) {
+		isEqual, err := e.equal.Eval(ctx, gms.Row{left, converted})
+		if err != nil || gms.IsTrue(isEqual) {
 			return e.lookUp(ctx, row, err)
 		}
 	}
+	// No value of the column's type equals the left side.
 	values, err := e.query.HashMultiple(ctx, row)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func ExplainedText(query string) string {
 	return strings.TrimSpace(explainFormat.ReplaceAllString(gms.RemoveSpaceAndDelimiter(query, ';'), ""))
 }
 
-// CheckFormat refuses unknown formats of EXPLAIN.
+// CheckFormat refuses unknown formats of EXPLAIN, and JSON for EXPLAIN ANALYZE.
 func CheckFormat(query string) error {
 	parts := explainFormat.FindStringSubmatch(query)
 	if parts == nil {
@@ -41,7 +41,7 @@ func CheckFormat(query string) error {
 }
 
 // KnownToParser rewrites formats of EXPLAIN that the parser does not know: it drops FORMAT=TREE
-// from EXPLAIN ANALYZE, and replaces JSON by jsonFormat.
+// from EXPLAIN ANALYZE, and replaces JSON by jsonFormat. It reports whether it has rewritten one.
 func KnownToParser(query string) (string, bool) {
 	parts := explainFormat.FindStringSubmatch(query)
 	switch {

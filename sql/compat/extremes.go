@@ -46,21 +46,21 @@ func extremeType(ctx *gms.Context, args []gms.Expression) gms.Type {
 }
 
 // extreme returns the greatest or the least of values. If an argument is a date, it compares all as
-// dates; otherwise it compares all as times.
+// dates; otherwise it compares all as times. If it cannot read one of them so, it returns NULL.
 func extreme(ctx *gms.Context, c *scalarCall, v gms.Row, isGreatest bool) (any, error) {
 	typ, best := c.Type(ctx), 0
 	placeOf := momentPlace
 	if !slices.ContainsFunc(c.ChildExpressions, func(e gms.Expression) bool { return types.IsTime(e.Type(ctx)) }) {
 		placeOf = clockOf
 	}
-	var of int64 // the place of the best value in the order
+	var bestPlace int64 // the place of the best value in the order
 	for i := range v {
-		at, ok := placeOf(ctx, v[i])
+		place, ok := placeOf(ctx, v[i])
 		if !ok {
 			return nil, nil
 		}
-		if i == 0 || at != of && (at > of) == isGreatest {
-			best, of = i, at
+		if i == 0 || (place != bestPlace && (place > bestPlace) == isGreatest) {
+			best, bestPlace = i, place
 		}
 	}
 	if typ == types.LongText {

@@ -168,11 +168,11 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	conditions := n.(gms.Expressioner).Expressions()
 	same := transform.SameTree
 	for i, e := range conditions {
-		once, isOther, err := onceEqual(ctx, e)
+		once, isChanged, err := onceEqual(ctx, e)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
-		if isOther {
+		if isChanged {
 			conditions[i], same = once, transform.NewTree
 		}
 	}
@@ -186,34 +186,35 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 // onceEqual handles several conditions that fix the value of one column by = or IN. It lets the
 // search for indexes see only one of them, and marks the others. go-mysql-server treats two values
 // that are not identical as different, which is wrong for strings; for bytes it panics. onceEqual
-// walks conjunctions from the top, so that it visits each condition once.
+// walks conjunctions from the top, so that it visits each condition once. It reports whether it has
+// changed e.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)
 	if !ok {
 		return onceEqualBelow(ctx, e)
 	}
-	all, isOther := conjuncts(and), false
+	all, isChanged := conjuncts(and), false
 	for i, e := range all {
 		once, changed, err := onceEqualBelow(ctx, e)
 		if err != nil {
 			return e, false, err
 		}
-		all[i], isOther = once, isOther || changed
+		all[i], isChanged = once, isChanged || changed
 	}
 	isFixed := make(map[columnName]bool)
-	for _, lists := range []bool{false, true} {
+	for _, lists := range []bool{false, true} { // an equality is better to look up than a list
 		for i, e := range all {
 			column, isList := equalColumn(e)
 			if column == nil || isList != lists {
 				continue
 			}
 			if isFixed[nameOf(column)] {
-				all[i], isOther = newAside(e), true
+				all[i], isChanged = newAside(e), true
 			}
 			isFixed[nameOf(column)] = true
 		}
 	}
-	if !isOther {
+	if !isChanged {
 		return e, false, nil
 	}
 	return expression.JoinAnd(all...), true, nil
@@ -224,14 +225,14 @@ func onceEqualBelow(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, e
 	var changed []gms.Expression
 	children := e.Children()
 	for i, child := range children {
-		once, isOther, err := onceEqual(ctx, child)
+		once, isChanged, err := onceEqual(ctx, child)
 		if err != nil {
 			return e, false, err
 		}
-		if isOther && changed == nil {
+		if isChanged && changed == nil {
 			changed = slices.Clone(children)
 		}
-		if isOther {
+		if isChanged {
 			changed[i] = once
 		}
 	}
@@ -327,7 +328,7 @@ func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 }
 
 // comparedOtherwise reports whether a comparison of a column with a value of a list is made in
-// another type than the column's.
+// another type than the column's, or the column is a TIME.
 func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tuple) bool {
 	typ := left.Type(ctx)
 	if row.IsTimespan(typ) {

@@ -110,11 +110,11 @@ func wholeTime(ctx *gms.Context, e gms.Expression) gms.Expression {
 		}
 		return nil
 	}
-	column, with, isAbove, ok := ordered(e)
+	column, constant, isAbove, ok := ordered(e)
 	if !ok {
 		return nil
 	}
-	before, ok := between(ctx, with, unitOf(ctx, column))
+	before, ok := between(ctx, constant, unitOf(ctx, column))
 	switch {
 	case !ok:
 		return nil
@@ -126,7 +126,7 @@ func wholeTime(ctx *gms.Context, e gms.Expression) gms.Expression {
 
 // ordered returns the sides of a comparison by order, the constant last. isAbove is set if the
 // column must be above the constant, or equal.
-func ordered(e gms.Expression) (column, with gms.Expression, isAbove, ok bool) {
+func ordered(e gms.Expression) (column, constant gms.Expression, isAbove, ok bool) {
 	switch e.(type) {
 	case *expression.GreaterThan, *expression.GreaterThanOrEqual:
 		isAbove = true
@@ -154,7 +154,8 @@ func unitOf(ctx *gms.Context, e gms.Expression) time.Duration {
 }
 
 // between returns the last value of a column before a constant, if the constant is not itself a
-// value of the column. unit is the column's unitOf.
+// value of the column. unit is the column's unitOf. It returns false for other expressions, and for the
+// year 0.
 func between(ctx *gms.Context, e gms.Expression, unit time.Duration) (before time.Time, ok bool) {
 	l, ok := e.(*expression.Literal)
 	if !ok || unit == 0 {

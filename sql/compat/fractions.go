@@ -143,7 +143,7 @@ func coalescedDatetime(ctx *gms.Context, e *function.Coalesce) gms.Expression {
 		if t != types.Null && !types.IsTime(t) {
 			return nil
 		}
-		isDatetime = isDatetime || t != types.Null && !types.IsDateType(t)
+		isDatetime = isDatetime || (t != types.Null && !types.IsDateType(t))
 	}
 	if !isDatetime {
 		return nil

@@ -47,7 +47,8 @@ func frameWindows(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentit
 	})
 }
 
-// framedByRange returns our frame for a window that go-mysql-server would frame by RANGE.
+// framedByRange returns our frame for a window whose frame counts in RANGE; false for other windows, and
+// if the window has our frame already.
 func framedByRange(w *gms.WindowDefinition) (*rangeFrame, bool) {
 	switch f := w.Frame.(type) {
 	case nil:
@@ -160,7 +161,7 @@ func (f *rangeFramer) compare(ctx *gms.Context, typed gms.Expression, key gms.So
 	case err != nil:
 		return 0, err
 	case v == nil || value == nil:
-		order = cmp.Compare(isSet(v), isSet(value))
+		order = cmp.Compare(nullRank(v), nullRank(value))
 	default:
 		order, err = typed.Type(ctx).Compare(ctx, v, value)
 	}
@@ -170,8 +171,8 @@ func (f *rangeFramer) compare(ctx *gms.Context, typed gms.Expression, key gms.So
 	return order, err
 }
 
-// isSet returns 0 for NULL, otherwise 1.
-func isSet(v any) int {
+// nullRank returns 0 for NULL, otherwise 1: NULLs come first.
+func nullRank(v any) int {
 	if v == nil {
 		return 0
 	}

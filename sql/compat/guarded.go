@@ -10,14 +10,15 @@ import (
 // go-mysql-server's RAND(NULL) panics. So does UNIX_TIMESTAMP of anything that needs the session or
 // warns: it is evaluated while planning, without a context, for the type of the result.
 
-// guards change an argument of a function with which go-mysql-server would panic.
+// guards maps functions of go-mysql-server's that may panic to the replacements of their arguments, with
+// which they do not.
 var guards = map[string]func(ctx *gms.Context, arg gms.Expression) gms.Expression{
 	"rand": func(ctx *gms.Context, arg gms.Expression) gms.Expression {
 		return function.NewIfNull(ctx, arg, expression.NewLiteral(int64(0), types.Int64))
 	},
 	"unix_timestamp": func(ctx *gms.Context, arg gms.Expression) gms.Expression {
 		_, isLiteral := arg.(*expression.Literal)
-		if arg.Resolved() && (types.IsTime(arg.Type(ctx)) || isLiteral && types.IsText(arg.Type(ctx))) {
+		if arg.Resolved() && (types.IsTime(arg.Type(ctx)) || (isLiteral && types.IsText(arg.Type(ctx)))) {
 			return arg
 		}
 		return &numberAsDate{expression.UnaryExpressionStub{Child: arg}}

@@ -28,22 +28,24 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 		return n, transform.SameTree, nil
 	}
 	var l, r expression.Tuple
-	changed, others := false, false
+	changed, dropsUnlike := false, false
 	for i := range left {
 		a, aIsText := collatedText(ctx, left[i])
 		b, bIsText := collatedText(ctx, right[i])
 		switch {
 		case hashOtherwise(ctx, left[i], right[i]):
-			others = true
+			dropsUnlike = true
 		case !aIsText && !bIsText:
 			l, r = append(l, left[i]), append(r, right[i])
 			continue
 		case aIsText && bIsText && a == b:
 			l, r = append(l, newWeights(left[i], a)), append(r, newWeights(right[i], a))
 		}
-		changed = true // the join's own conditions check what the key leaves out
+		// The key leaves out any other pair, such as texts of different collations: the join's own
+		// conditions check it.
+		changed = true
 	}
-	if others && len(l) == 0 { // no key is left: all rows have one key, so each meets each
+	if dropsUnlike && len(l) == 0 { // no key is left: all rows have one key, so each meets each
 		one := expression.Tuple{expression.NewLiteral(int64(1), types.Int64)}
 		l, r = one, one
 	}

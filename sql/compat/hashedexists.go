@@ -51,8 +51,9 @@ func asksForRows(op plan.JoinType) bool {
 // row of another node. So it must use only its own columns, and nothing that changes while the
 // statement runs.
 func isIndependent(ctx *gms.Context, n gms.Node) bool {
-	own, independent := ownColumns{tablesOf(n), make(map[gms.ColumnId]bool)}, true
+	own := ownColumns{tablesOf(n), make(map[gms.ColumnId]bool)}
 	own.note(ctx, n)
+	independent := true
 	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
 		case *plan.RecursiveTable, *plan.RecursiveCte, *plan.JSONTable:
@@ -103,19 +104,19 @@ func (own ownColumns) has(f *expression.GetField) bool {
 
 // isOwn reports whether an expression uses only columns in own, and nothing that changes while the statement runs.
 func isOwn(ctx *gms.Context, e gms.Expression, own ownColumns) bool {
-	is := true
+	isAllOwn := true
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		switch e := e.(type) {
 		case *expression.GetField:
-			is = is && own.has(e)
+			isAllOwn = isAllOwn && own.has(e)
 		case *plan.Subquery, *expression.ProcedureParam, *expression.UserVar:
-			is = false
+			isAllOwn = false
 		case gms.NonDeterministicExpression:
-			is = is && !e.IsNonDeterministic()
+			isAllOwn = isAllOwn && !e.IsNonDeterministic()
 		}
-		return is
+		return isAllOwn
 	})
-	return is
+	return isAllOwn
 }
 
 // isOf reports whether an expression is a column of one of the tables.
@@ -124,16 +125,17 @@ func isOf(e gms.Expression, tables map[gms.TableId]bool) bool {
 	return ok && tables[c.TableId()]
 }
 
-// hashAlike reports whether equal values of the two columns have the same key in a hash table.
+// hashAlike reports whether equal values of the two columns have the same key in a hash table, as far as
+// their types show.
 func hashAlike(ctx *gms.Context, a, b gms.Expression) bool {
 	of, other := a.Type(ctx), b.Type(ctx)
 	if types.IsInteger(of) && types.IsInteger(other) {
 		return true
 	}
 	if types.IsTextOnly(of) && types.IsTextOnly(other) {
-		of, aIsText := collatedText(ctx, a)
-		other, bIsText := collatedText(ctx, b)
-		return aIsText && bIsText && of == other
+		collation, aIsText := collatedText(ctx, a)
+		otherCollation, bIsText := collatedText(ctx, b)
+		return aIsText && bIsText && collation == otherCollation
 	}
 	return of.Equals(other) && (types.IsDecimal(of) || types.IsDatetimeType(of))
 }

@@ -236,7 +236,7 @@ func IsImpossibleTime(text string) bool {
 		switch {
 		case !ok:
 			return false
-		case number > mostOfTime[place] || place == 1 && number > daysOf(year, month):
+		case number > mostOfTime[place] || (place == 1 && number > daysOf(year, month)):
 			return true
 		case place == 0:
 			month = number
@@ -248,7 +248,7 @@ func IsImpossibleTime(text string) bool {
 
 // isBetweenNumbers reports whether a character may stand between the numbers of a time.
 func isBetweenNumbers(c byte) bool {
-	return c == 'T' || c == ' ' || '!' <= c && c <= '/' && c != '.' || ':' <= c && c <= '@'
+	return c == 'T' || c == ' ' || ('!' <= c && c <= '/' && c != '.') || (':' <= c && c <= '@')
 }
 
 // leadingNumber returns the number that a text begins with, 1<<20 at most, and the rest of the

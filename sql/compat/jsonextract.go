@@ -17,8 +17,8 @@ type pathExtract struct{ *json.JSONExtract }
 // A pathTest is JSON_CONTAINS_PATH with paths as MySQL reads them.
 type pathTest struct{ *json.JSONContainsPath }
 
-// A pathScalar is JSON_VALUE with paths as MySQL reads them. It is NULL for an array or an object, and
-// returns a string without its quotes.
+// A pathScalar is JSON_VALUE with paths as MySQL reads them. Unless it returns JSON, it is NULL for an
+// array or an object, and returns a string without its quotes.
 type pathScalar struct{ *json.JsonValue }
 
 var (
@@ -66,10 +66,10 @@ func extractOf(doc, path gms.Expression) *pathExtract {
 
 // found is the result of applying paths to a document.
 type found struct {
-	byPath [][]any
-	isOne  bool // there is one path, which leads to at most one value
-	isNull bool // the document, or a path, is NULL
-	known  bool // the result was computed here; if false, go-mysql-server evaluates the call and reports its error
+	byPath [][]any // for each path, the values that it leads to
+	isOne  bool    // there is one path, which leads to at most one value
+	isNull bool    // the document, or a path, is NULL
+	known  bool    // the result was computed here; if false, go-mysql-server evaluates the call and reports its error
 }
 
 // findPaths evaluates the document and the paths, and finds the values that the paths lead to.
@@ -163,14 +163,14 @@ func (p *pathTest) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	word, _ := how.(string)
 	isAll := strings.EqualFold(word, "all")
 	switch {
-	case !f.known || !isAll && !strings.EqualFold(word, "one"):
+	case !f.known || (!isAll && !strings.EqualFold(word, "one")):
 		return p.JSONContainsPath.Eval(ctx, row)
 	case f.isNull:
 		return nil, nil
 	}
 	for _, values := range f.byPath {
-		if found := len(values) > 0; found != isAll { // a missing path decides "all", an existing one decides "one"
-			return found, nil
+		if isFound := len(values) > 0; isFound != isAll { // a missing path decides "all", an existing one decides "one"
+			return isFound, nil
 		}
 	}
 	return isAll, nil

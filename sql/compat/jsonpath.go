@@ -172,7 +172,7 @@ func (l jsonLeg) find(v any) []any {
 			array = []any{v} // a value counts as an array of itself
 		}
 		from, to := max(0, l.from.index(len(array))), min(l.to.index(len(array)), len(array)-1)
-		if from > to || !l.isRange && from != l.from.index(len(array)) {
+		if from > to || (!l.isRange && from != l.from.index(len(array))) {
 			return nil // the range is empty, or the index is outside of the array
 		}
 		return array[from : to+1]

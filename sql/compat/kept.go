@@ -29,11 +29,11 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	outer := len(missingIn(f.Child)) > 0
+	isOverOuter := len(missingIn(f.Child)) > 0
 	all := expression.SplitConjunction(ctx, f.Expression)
 	same := transform.SameTree
 	for i, e := range all {
-		_, not := e.(*expression.Not)
+		_, isNegated := e.(*expression.Not)
 		gms.Inspect(ctx, e, func(ctx *gms.Context, in gms.Expression) bool {
 			var query *plan.Subquery
 			switch in := in.(type) {
@@ -46,7 +46,7 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 			default:
 				return true
 			}
-			if outer || query != nil && isKept(ctx, query, not) {
+			if isOverOuter || (query != nil && isKept(ctx, query, isNegated)) {
 				all[i], same = newAside(e), transform.NewTree
 			}
 			return true
@@ -59,14 +59,15 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 }
 
 // isKept reports whether go-mysql-server's rules would change the result of a subquery, so that the
-// subquery must be kept as it is. not is set if the subquery is under a NOT.
-func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
-	return not && hasOuterCondition(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
+// subquery must be kept as it is. isNegated is set if the subquery is under a NOT.
+func isKept(ctx *gms.Context, query *plan.Subquery, isNegated bool) bool {
+	return (isNegated && hasOuterCondition(ctx, query.Query)) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
 }
 
 // countsRows reports whether a subquery's rows depend on more than its conditions, because the
 // rules keep only the conditions. An aggregate without GROUP BY always returns one row, and LIMIT 0
-// returns none. The result of a LIMIT or a window depends on rows that a join would leave out.
+// returns none. The result of a LIMIT or a window depends on rows that a join would leave out. LIMIT 1,
+// which programs write in EXISTS, does not count.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {

@@ -17,7 +17,7 @@ func keyMethods(s *Tokens) (edits []Edit) {
 			continue
 		}
 		s.Next()
-		if s.Token == sqlparser.ID || isWord(s) && s.Token != sqlparser.USING && s.Token != sqlparser.KEY { // the key's name
+		if s.Token == sqlparser.ID || (isWord(s) && s.Token != sqlparser.USING && s.Token != sqlparser.KEY) { // the key's name
 			s.Next()
 		}
 		if s.Token != sqlparser.USING {

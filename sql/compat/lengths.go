@@ -171,7 +171,7 @@ func (c *measuredCall) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	args := make(gms.Row, len(c.args))
 	for i, a := range c.args {
 		v, err := a.Eval(ctx, row)
-		if err != nil || v == nil && c.strict {
+		if err != nil || (v == nil && c.strict) {
 			return nil, err
 		}
 		args[i] = v
@@ -311,12 +311,12 @@ func paddedBytes(a gms.Row) int64 {
 
 // replaced returns an upper bound of the length of REPLACE's result.
 func replaced(a gms.Row) int64 {
-	text, from := textOf(a[0]), textOf(a[1])
-	grows := TextBytes(a[2]) - int64(len(from))
-	if from == "" || grows <= 0 {
+	text, old := textOf(a[0]), textOf(a[1])
+	grows := TextBytes(a[2]) - int64(len(old)) // bytes that each replacement adds
+	if old == "" || grows <= 0 {
 		return int64(len(text))
 	}
-	return int64(len(text)) + product(int64(strings.Count(text, from)), grows)
+	return int64(len(text)) + product(int64(strings.Count(text, old)), grows)
 }
 
 func textOf(v any) string {
@@ -369,7 +369,7 @@ func prettyBytes(a gms.Row) int64 {
 		switch text[i] {
 		case '[', '{':
 			depth++
-			bytes += 2*depth + 1
+			bytes += 2*depth + 1 // a newline, and two spaces for each level
 		case ',':
 			bytes += 2*depth + 1
 		case ']', '}':
@@ -395,7 +395,7 @@ func prettyIn(v any, depth int64) int64 {
 	default:
 		n = TextBytes(v)
 	}
-	return n + 4*depth + 4
+	return n + 4*depth + 4 // the indentation of two lines, of the value and of a closing bracket
 }
 
 // repeatedText computes REPEAT: go-mysql-server refuses a negative number.
@@ -423,7 +423,8 @@ func spaces(ctx *gms.Context, args gms.Row) (any, error) {
 	return strings.Repeat(" ", n), err
 }
 
-// times returns how often to repeat a text.
+// times returns how often to repeat a text: 0 if the number is negative. It warns if only a part of a
+// text is a number.
 func times(ctx *gms.Context, v any) (int, error) {
 	v, _, err := types.Int64.Convert(ctx, v)
 	switch {

@@ -55,7 +55,7 @@ func (p *likePattern) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || pattern == nil {
 		return nil, err
 	}
-	by := '\\' // the default, also for an empty ESCAPE
+	escape := '\\' // the default, also for an ESCAPE that is empty or NULL
 	if p.escape != nil {
 		text, err := evalText(ctx, p.escape, row)
 		switch {
@@ -65,10 +65,10 @@ func (p *likePattern) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		case utf8.RuneCountInString(*text) > 1:
 			return nil, gms.ErrInvalidArgument.New("ESCAPE")
 		case *text != "":
-			by, _ = utf8.DecodeRuneInString(*text)
+			escape, _ = utf8.DecodeRuneInString(*text)
 		}
 	}
-	return escapedBy(*pattern, by), nil
+	return escapedBy(*pattern, escape), nil
 }
 
 // evalText evaluates an expression as text; nil if it is NULL.

@@ -46,13 +46,15 @@ func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return expression.JoinAnd(all...), true
 }
 
-// joinExclusions turns conditions that each exclude one value of a column into a NOT IN.
+// joinExclusions turns conditions that each exclude one value of a column into a NOT IN, if the column has
+// at least ChainMin of them.
 func joinExclusions(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 	if len(all) < ChainMin {
 		return all
 	}
 	terms := make(map[string][]gms.Expression)
-	of := func(e gms.Expression) (gms.Expression, string) {
+	// excluded returns the equality that e negates, and its column; nil for other conditions.
+	excluded := func(e gms.Expression) (gms.Expression, string) {
 		if not, ok := e.(*expression.Not); ok {
 			if column, _ := listTerm(ctx, not.Child); column != nil {
 				return not.Child, column.String()
@@ -61,7 +63,7 @@ func joinExclusions(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 		return nil, ""
 	}
 	for _, e := range all {
-		if equal, column := of(e); equal != nil {
+		if equal, column := excluded(e); equal != nil {
 			terms[column] = append(terms[column], equal)
 		}
 	}
@@ -73,12 +75,12 @@ func joinExclusions(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 	}
 	var kept []gms.Expression
 	for _, e := range all {
-		_, column := of(e)
+		_, column := excluded(e)
 		list, isPart := lists[column]
 		switch {
 		case !isPart:
 			kept = append(kept, e)
-		case list != nil: // the list replaces the first of its terms
+		case list != nil: // the list replaces the first of its terms, and the others are left out
 			kept, lists[column] = append(kept, list), nil
 		}
 	}
@@ -129,7 +131,7 @@ func listTerm(ctx *gms.Context, e gms.Expression) (*expression.GetField, *expres
 // which = and IN compare in the same way.
 func Listable(ctx *gms.Context, column *expression.GetField, value *expression.Literal) bool {
 	columnType, valueType := column.Type(ctx), value.Type(ctx)
-	return types.IsInteger(columnType) && types.IsInteger(valueType) || types.IsTextOnly(columnType) && types.IsTextOnly(valueType)
+	return (types.IsInteger(columnType) && types.IsInteger(valueType)) || (types.IsTextOnly(columnType) && types.IsTextOnly(valueType))
 }
 
 // conjuncts returns the terms of a chain of AND, and disjuncts those of OR. They do not recurse on

@@ -29,7 +29,8 @@ func withLostConditions(apply analyzer.RuleFunc) analyzer.RuleFunc {
 }
 
 // filterLost returns the plan after, with a filter over each join that has lost conditions of the
-// plan before. Above its joins the plan after must have the same form as the plan before.
+// plan before. Above its joins the plan after must have the same form as the plan before: below
+// a node that has gained or lost children, filterLost adds no filters.
 func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
 	if j, ok := before.(*plan.JoinNode); ok {
 		lost := lostConditions(ctx, j, after)
@@ -103,22 +104,22 @@ func countJoins(n gms.Node) (all, outer int) {
 	return all, outer
 }
 
-// innerConditions appends the conditions of inner joins that hold for each row of the result. It
+// innerConditions appends to found the conditions of inner joins that hold for each row of the result. It
 // skips joins on the optional side of an outer join.
-func innerConditions(ctx *gms.Context, n gms.Node, to []gms.Expression) []gms.Expression {
+func innerConditions(ctx *gms.Context, n gms.Node, found []gms.Expression) []gms.Expression {
 	switch n := n.(type) {
 	case *plan.Filter:
-		return innerConditions(ctx, n.Child, to)
+		return innerConditions(ctx, n.Child, found)
 	case *plan.JoinNode:
 		switch {
 		case n.Op.IsInner() || n.Op == plan.JoinTypeCross:
 			if n.Filter != nil {
-				to = append(to, expression.SplitConjunction(ctx, n.Filter)...)
+				found = append(found, expression.SplitConjunction(ctx, n.Filter)...)
 			}
-			return innerConditions(ctx, n.Right(), innerConditions(ctx, n.Left(), to))
+			return innerConditions(ctx, n.Right(), innerConditions(ctx, n.Left(), found))
 		case n.Op.IsLeftOuter():
-			return innerConditions(ctx, n.Left(), to)
+			return innerConditions(ctx, n.Left(), found)
 		}
 	}
-	return to
+	return found
 }

@@ -25,8 +25,9 @@ const (
 
 // MixedCollations is a rule for comparisons of columns of different collations. It converts the
 // column that does not have the collation of the comparison, so that only the other column's index
-// can be used. It refuses the comparison if neither collation takes precedence. A literal or a
-// variable has the collation of the column that it is compared with.
+// can be used. It refuses the comparison if neither collation takes precedence, unless a side
+// is a column of a subquery (isOfSubquery). A literal or a variable has the collation of the column
+// that it is compared with.
 func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	derived := columnsOfSubqueries(ctx, n)
 	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
@@ -34,19 +35,19 @@ func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan
 		if !ok {
 			return e, transform.SameTree, nil
 		}
-		left, lc, hasLeft := ownCollation(ctx, c.Left())
-		right, rc, hasRight := ownCollation(ctx, c.Right())
+		left, leftStrength, hasLeft := ownCollation(ctx, c.Left())
+		right, rightStrength, hasRight := ownCollation(ctx, c.Right())
 		if !hasLeft || !hasRight || left == right {
 			return e, transform.SameTree, nil
 		}
-		by, ok := precedent(left, lc, right, rc)
+		wanted, ok := precedent(left, leftStrength, right, rightStrength)
 		switch {
 		case !ok && (isOfSubquery(c.Left(), derived) || isOfSubquery(c.Right(), derived)):
 			return e, transform.SameTree, nil
 		case !ok:
-			return nil, transform.SameTree, myerr.MixedCollations.New(left.Name(), strength(lc), right.Name(), strength(rc), operatorOf(e))
+			return nil, transform.SameTree, myerr.MixedCollations.New(left.Name(), strength(leftStrength), right.Name(), strength(rightStrength), operatorOf(e))
 		}
-		l, r := inCollation(c.Left(), left, by), inCollation(c.Right(), right, by)
+		l, r := inCollation(c.Left(), left, wanted), inCollation(c.Right(), right, wanted)
 		changed, err := e.WithChildren(ctx, l, r)
 		return changed, transform.NewTree, err
 	})
@@ -73,15 +74,15 @@ func ownCollation(ctx *gms.Context, e gms.Expression) (c gms.CollationID, coerci
 // precedent returns the collation that takes precedence: the binary one, the stronger one, or, with
 // equal strengths, the one that compares by bytes or has the larger character set. It returns false
 // if neither does.
-func precedent(a gms.CollationID, ac byte, b gms.CollationID, bc byte) (gms.CollationID, bool) {
+func precedent(a gms.CollationID, strengthA byte, b gms.CollationID, strengthB byte) (gms.CollationID, bool) {
 	switch {
 	case a == gms.Collation_binary || b == gms.Collation_binary:
 		return gms.Collation_binary, true
-	case ac < bc:
+	case strengthA < strengthB:
 		return a, true
-	case bc < ac:
+	case strengthB < strengthA:
 		return b, true
-	case ac == explicitCoercibility:
+	case strengthA == explicitCoercibility:
 		return 0, false
 	case a.CharacterSet() == b.CharacterSet() && isByBytes(a), contains(a.CharacterSet(), b.CharacterSet()):
 		return a, true
@@ -93,9 +94,9 @@ func precedent(a gms.CollationID, ac byte, b gms.CollationID, bc byte) (gms.Coll
 
 func isByBytes(c gms.CollationID) bool { return strings.HasSuffix(c.Name(), "_bin") }
 
-// contains reports whether a character set has all characters of another, and more.
+// contains reports whether the character set a has all characters of b, and more.
 func contains(a, b gms.CharacterSetID) bool {
-	return a.MaxLength() > b.MaxLength() || a != b && b == gms.CharacterSet_ascii
+	return a.MaxLength() > b.MaxLength() || (a != b && b == gms.CharacterSet_ascii)
 }
 
 // columnsOfSubqueries returns the columns of the subqueries and views among the tables of a plan.

@@ -76,7 +76,7 @@ func clockOfDay(t time.Time) int64 {
 }
 
 // hasDate reports whether a text or number that is read as a time begins with a date: it has more
-// digits than a TIME has.
+// digits than a TIME has or, as a text, a hyphen after its first character, which may be a sign.
 func hasDate(v any) bool {
 	text, isText := row.Text(v)
 	if !isText {
@@ -91,7 +91,8 @@ func hasDate(v any) bool {
 	return len(digits) >= 12 && strings.Trim(digits, "0123456789") == ""
 }
 
-// sessionNow returns the time when the statement began, in the session's time zone.
+// sessionNow returns the time when the statement began, in the session's time zone but labelled UTC, and
+// cut to microseconds. It returns false if the zone is not known.
 func sessionNow(ctx *gms.Context) (time.Time, bool) {
 	zone, err := function.SessionTimeZone(ctx)
 	if err != nil {

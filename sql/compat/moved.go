@@ -22,8 +22,8 @@ var _ gms.Expression = (*movedTime)(nil)
 // has as many digits as the operands have: go-mysql-server's operators always return none,
 // and DATE_ADD and DATE_SUB six.
 type movedTime struct {
-	gms.Expression // a DateAdd or DateSub
-	from           gms.Expression
+	gms.Expression                // a DateAdd or DateSub
+	from           gms.Expression // the time that is moved
 	by             *expression.Interval
 }
 

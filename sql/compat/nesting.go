@@ -22,7 +22,7 @@ const (
 )
 
 // CheckNesting refuses a statement that is nested too deep. It skips statements whose text is
-// too short to be so.
+// too short to exceed even unionMax, the least of the bounds.
 func CheckNesting(query string, stmt sqlparser.Statement) error {
 	if len(query) < 2*unionMax || stmt == nil {
 		return nil
@@ -83,7 +83,8 @@ func checkChain(n sqlparser.SQLNode, depth int) (end sqlparser.SQLNode, isChain 
 		default:
 			return n, isChain, nil
 		}
-		if isChain = true; terms >= chainMax {
+		isChain = true
+		if terms >= chainMax {
 			return nil, true, tooDeep("too many terms joined by AND and OR", chainMax)
 		}
 		if err := nested(reflect.ValueOf(right), depth+1); err != nil {

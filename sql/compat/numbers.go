@@ -28,7 +28,8 @@ func init() {
 		}})
 }
 
-// numberFunction returns ABS, ROUND, TRUNCATE and BENCHMARK.
+// numberFunction returns ABS, ROUND, TRUNCATE and BENCHMARK; false for other names. A call of the first
+// three is ours only for arguments whose type go-mysql-server handles differently from MySQL.
 func numberFunction(name string) (gms.Function, bool) {
 	var ours func(ctx *gms.Context, args []gms.Expression) *scalar
 	switch name {
@@ -114,13 +115,13 @@ func rounded(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	}
 	scale := math.Pow10(int(min(max(digits, -400), 400)))
 	switch scaled := n * scale; {
-	case scale == 0:
+	case scale == 0: // the place is so far before the point that every double rounds to 0
 		return 0.0, nil
 	case math.IsInf(scaled, 0) || math.IsInf(scale, 0): // 0 times infinity is NaN
 		return n, nil // n has no digits so far behind the point
 	case digits < 0:
-		scale = math.Pow10(int(min(-digits, 400)))
-		return plainZero(math.RoundToEven(n/scale) * scale), nil
+		unit := math.Pow10(int(min(-digits, 400))) // more exact than its reciprocal, scale
+		return plainZero(math.RoundToEven(n/unit) * unit), nil
 	default:
 		return plainZero(math.RoundToEven(scaled) / scale), nil
 	}

@@ -86,7 +86,7 @@ func notBelowLaterals(apply analyzer.RuleFunc) analyzer.RuleFunc {
 func hasLateralLeft(n gms.Node) (has bool) {
 	transform.Inspect(n, func(n gms.Node) bool {
 		join, ok := n.(*plan.JoinNode)
-		has = has || ok && join.Op == plan.JoinTypeLateralLeft
+		has = has || (ok && join.Op == plan.JoinTypeLateralLeft)
 		return !has
 	})
 	return has
@@ -256,7 +256,9 @@ func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 		optional := slices.DeleteFunc(slices.Clone(about), func(t gms.TableId) bool { _, is := missing[t]; return !is })
 		switch {
 		case !known, slices.ContainsFunc(optional, func(t gms.TableId) bool { return !needs[t] || missing[t] != plan.JoinTypeLeftOuter }):
-			s.above = append(s.above, e) // the condition may be true where a row is missing
+			// The condition may be true where a row is missing, or its tables are not known, or not
+			// only LEFT JOINs can make the row miss.
+			s.above = append(s.above, e)
 			continue
 		case len(about) == 1 && inside[about[0]]:
 			s.below = append(s.below, aboutTable{about[0], e})
@@ -444,11 +446,11 @@ func needed(e gms.Expression) map[gms.TableId]bool {
 		all, other := needed(e.LeftChild), needed(e.RightChild)
 		maps.DeleteFunc(all, func(t gms.TableId, _ bool) bool { return !other[t] })
 		return all
-	case *expression.Not:
+	case *expression.Not: // NOT of NULL is NULL, so a NOT needs what a comparison below it needs
 		switch c := e.Child.(type) {
 		case *expression.IsNull:
 			return nullFor(c.Child)
-		case *expression.And, *expression.Or, *expression.Not:
+		case *expression.And, *expression.Or, *expression.Not: // what these need to be true, they do not need to be false
 			return nil
 		}
 		return needed(e.Child)

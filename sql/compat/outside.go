@@ -16,14 +16,15 @@ const optimizeJoinsRule = "optimizeJoins"
 
 // withoutOutside corrects filters over tables, and hash joins, in subqueries. A condition on a
 // column of the outer query must not be used for an index of the subquery's table. go-mysql-server
-// finds indexes only by the names of columns.
+// finds indexes only by the names of columns. withoutOutside also hides long lists from the rule, and
+// then looks them up itself.
 func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		marked, unmarked, err := transform.Node(ctx, n, markOutside)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
-		hidden, shown, err := transform.Node(ctx, marked, hideLists)
+		hidden, noneHidden, err := transform.Node(ctx, marked, hideLists)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
@@ -31,17 +32,18 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if err != nil {
 			return n, transform.SameTree, err
 		}
-		same = same && unmarked && shown
-		if !shown {
+		same = same && unmarked && noneHidden
+		if !noneHidden {
 			if out, _, err = transform.Node(ctx, out, lookupLists); err != nil {
 				return n, transform.SameTree, err
 			}
 		}
-		if out, unmarked, err = transform.Node(ctx, out, hashExists); err != nil {
+		hashed, noneHashed, err := transform.Node(ctx, out, hashExists)
+		if err != nil {
 			return n, transform.SameTree, err
 		}
-		hashed, unchanged, err := transform.Node(ctx, out, hashByWeights)
-		return hashed, same && unmarked && unchanged, err
+		weighed, noneWeighed, err := transform.Node(ctx, hashed, hashByWeights)
+		return weighed, same && noneHashed && noneWeighed, err
 	}
 }
 
@@ -162,5 +164,5 @@ func isLookup(ctx *gms.Context, e gms.Expression, table gms.TableId) bool {
 	if _, isIn := e.(*expression.InTuple); isIn {
 		return false
 	}
-	return own(c.Left()) && isOutside(ctx, c.Right(), table) || own(c.Right()) && isOutside(ctx, c.Left(), table)
+	return (own(c.Left()) && isOutside(ctx, c.Right(), table)) || (own(c.Right()) && isOutside(ctx, c.Left(), table))
 }

@@ -35,18 +35,19 @@ func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
 	return err
 }
 
-// isOfOutside reports whether an aggregate uses columns, but none of the inside tables.
+// isOfOutside reports whether an aggregate uses columns, but none of the inside tables. It returns false
+// for an aggregate with a subquery.
 func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside insiders) bool {
-	about, own := false, false
+	hasColumns, mayBeInside := false, false
 	gms.Inspect(ctx, a, func(_ *gms.Context, e gms.Expression) bool {
 		switch e := e.(type) {
 		case *expression.GetField:
-			about = true
-			own = own || inside.have(e)
+			hasColumns = true
+			mayBeInside = mayBeInside || inside.have(e)
 		case *plan.Subquery:
-			own = true // a subquery within the aggregate may use an inside table
+			mayBeInside = true // the subquery may use an inside table
 		}
 		return true
 	})
-	return about && !own
+	return hasColumns && !mayBeInside
 }

@@ -80,7 +80,7 @@ func pad[T any](text, fill []T, length int, left bool) ([]T, bool) {
 	return padding, true
 }
 
-// padLength converts an argument to a length.
+// padLength converts an argument to a length; 1<<62 for one that is out of range.
 func padLength(ctx *gms.Context, v any) (int64, error) {
 	n, in, err := types.Float64.Convert(ctx, v)
 	if err != nil {

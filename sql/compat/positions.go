@@ -13,15 +13,15 @@ import (
 
 func init() {
 	locate := func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
-		from := int64(1)
+		start := int64(1)
 		if len(v) > 2 {
 			n, err := wholeOf(ctx, v[2])
 			if err != nil {
 				return nil, err
 			}
-			from = n
+			start = n
 		}
-		return position(ctx, c, v[1], v[0], from)
+		return position(ctx, c, v[1], v[0], start)
 	}
 	asScalar(
 		&scalar{"locate", 2, 3, always(types.Int64), locate},
@@ -30,15 +30,15 @@ func init() {
 		}})
 }
 
-// position returns the place, from the character number from on, at which the text within contains
-// the text what; 0 if it does not. The first character has the number 1. It compares by the
-// collation of both texts, and compares and counts binary strings by bytes.
-func position(ctx *gms.Context, c *scalarCall, within, what any, from int64) (any, error) {
-	text, err := padText(ctx, within)
+// position returns the number of the character at which a text contains a part, searching from the
+// character start on; 0 if the text does not contain it. The first character has the number 1. position
+// compares by the collation of both texts, and compares and counts binary strings by bytes.
+func position(ctx *gms.Context, c *scalarCall, textValue, partValue any, start int64) (any, error) {
+	text, err := padText(ctx, textValue)
 	if err != nil {
 		return nil, err
 	}
-	part, err := padText(ctx, what)
+	part, err := padText(ctx, partValue)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +46,10 @@ func position(ctx *gms.Context, c *scalarCall, within, what any, from int64) (an
 	if weight := sorterOf(ctx, c.ChildExpressions[0], c.ChildExpressions[1]); weight != nil {
 		units, parts, size = weightsOf(text, weight), weightsOf(part, weight), weightBytes
 	}
-	if count := int64(len(units)) / size; from < 1 || from > 1 && from > count {
+	if count := int64(len(units)) / size; start < 1 || (start > 1 && start > count) {
 		return int64(0), nil
 	}
-	for at := int((from - 1) * size); ; at++ {
+	for at := int((start - 1) * size); ; at++ {
 		next := strings.Index(units[at:], parts)
 		if next < 0 {
 			return int64(0), nil
@@ -97,7 +97,7 @@ func inserted(ctx *gms.Context, args gms.Row) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := wholeOf(ctx, args[1])
+	first, err := wholeOf(ctx, args[1])
 	if err != nil {
 		return nil, err
 	}
@@ -107,22 +107,22 @@ func inserted(ctx *gms.Context, args gms.Row) (any, error) {
 	}
 	_, isBinary := args[0].([]byte)
 	if _, isBytes := args[3].([]byte); isBinary || isBytes {
-		return splice([]byte(text), []byte(instead), from, length), nil
+		return splice([]byte(text), []byte(instead), first, length), nil
 	}
-	return string(splice([]rune(text), []rune(instead), from, length)), nil
+	return string(splice([]rune(text), []rune(instead), first, length)), nil
 }
 
-// splice replaces length characters, beginning with the from-th, by instead. If length is negative, or
-// greater than what is left, it replaces the rest.
-func splice[C byte | rune](text, instead []C, from, length int64) []C {
+// splice replaces length characters, beginning with the first-th, by instead. If length is negative, or
+// greater than what is left, it replaces the rest. If there is no such first character, it replaces nothing.
+func splice[C byte | rune](text, instead []C, first, length int64) []C {
 	n := int64(len(text))
-	if from < 1 || from > n {
+	if first < 1 || first > n {
 		return text
 	}
-	if rest := n - from + 1; length < 0 || length > rest {
+	if rest := n - first + 1; length < 0 || length > rest {
 		length = rest
 	}
 	out := make([]C, 0, len(text)+len(instead))
-	out = append(append(out, text[:from-1]...), instead...)
-	return append(out, text[from-1+length:]...)
+	out = append(append(out, text[:first-1]...), instead...)
+	return append(out, text[first-1+length:]...)
 }

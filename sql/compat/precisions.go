@@ -16,7 +16,7 @@ const precisionMax = 6
 
 // CheckPrecisions refuses casts to times with more fractional digits than precisionMax.
 func CheckPrecisions(query string, stmt sqlparser.Statement) error {
-	if stmt == nil || !ContainsFold(query, "cast") && !ContainsFold(query, "convert") || !ContainsFold(query, "time") {
+	if stmt == nil || (!ContainsFold(query, "cast") && !ContainsFold(query, "convert")) || !ContainsFold(query, "time") {
 		return nil
 	}
 	return sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {

@@ -12,8 +12,8 @@ import (
 
 // go-mysql-server's parser does not know comparisons with ANY, SOME or ALL of a subquery.
 
-// A quantifier is a comparison with ANY, SOME or ALL of a subquery; start and end are its place in
-// the text, word is where its word starts, and close where the subquery ends.
+// A quantifier is a comparison with ANY, SOME or ALL of a subquery. In the text it goes from start, the
+// operator's, to end, the word's; word is where the word starts, and close where the subquery ends.
 type quantifier struct {
 	operator         int
 	all              bool
@@ -139,13 +139,14 @@ func compareAll(stmt sqlparser.Statement) {
 	}, stmt)
 }
 
+// compareOne replaces one such comparison. It leaves comparisons of rows to noQuantified.
 func compareOne(n *sqlparser.ComparisonExpr) {
 	call, ok := n.Right.(*sqlparser.FuncExpr)
 	if _, isRow := n.Left.(sqlparser.ValTuple); !ok || isRow {
 		return
 	}
 	word, ok := strings.CutPrefix(call.Name.Lowered(), "farmsql.")
-	if !ok || word != "any" && word != "some" && word != "all" {
+	if !ok || (word != "any" && word != "some" && word != "all") {
 		return
 	}
 	text := func(s string) sqlparser.SelectExpr {

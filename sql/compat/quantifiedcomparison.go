@@ -107,19 +107,19 @@ func (q *quantifiedComparison) Eval(ctx *gms.Context, row gms.Row) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	var all any = q.all
+	var result any = q.all // for no rows, ALL is true and ANY is false
 	for _, v := range values {
-		is, err := q.compare.Eval(ctx, gms.Row{value, v})
+		matches, err := q.compare.Eval(ctx, gms.Row{value, v})
 		if err != nil {
 			return nil, err
 		}
-		if is == nil {
-			all = nil
-		} else if gms.IsTrue(is) != q.all {
-			return !q.all, nil
+		if matches == nil {
+			result = nil
+		} else if gms.IsTrue(matches) != q.all {
+			return !q.all, nil // this row decides
 		}
 	}
-	return all, nil
+	return result, nil
 }
 
 // WithChildren implements gms.Expression.

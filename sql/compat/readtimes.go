@@ -71,7 +71,7 @@ func clockOfNumber(n decimal.Decimal) (clock, reading) {
 	if n.Abs().GreaterThanOrEqual(decimal.NewFromInt(least)) {
 		switch {
 		case n.IsNegative():
-			return -clockMax - 1, partly
+			return -clockMax - 1, partly // clockOf bounds it
 		case n.LessThan(decimal.NewFromInt(datetimes)):
 			return 0, unread
 		}
@@ -171,7 +171,7 @@ func (s *scanner) numberAfter(b byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// time reads a time without a sign.
+// time reads [days ]hh:mm[:ss][.f], days hh[.f] or hhmmss[.f].
 func (s *scanner) time() (clock, bool) {
 	first, ok := s.number()
 	if !ok {
@@ -210,7 +210,7 @@ func (s *scanner) fraction() clock {
 	return c
 }
 
-// isTimestamp reports whether the text begins with a date: 12 or 14 digits, 8 digits and a T, or
+// isTimestamp reports, without moving, whether the text begins with a date: 12 or 14 digits, 8 digits and a T, or
 // three numbers with hyphens or slashes between them. MySQL reads a date alone as the time
 // 00:20:20. Here such a text is read as a date, because go-mysql-server may have made it from a
 // date.
@@ -223,7 +223,7 @@ func (s scanner) isTimestamp() bool {
 	case n == 0:
 		return false
 	}
-	if s.rest == "" || s.rest[0] != '-' && s.rest[0] != '/' {
+	if s.rest == "" || (s.rest[0] != '-' && s.rest[0] != '/') {
 		return false
 	}
 	s.rest = s.rest[1:]
@@ -277,7 +277,7 @@ func (s *scanner) date() bool {
 		day := scanner{s.rest[at-4 : at]}
 		n, _ := day.number()
 		s.rest = s.rest[at:]
-		return isDay(2000, n/100, n%100) // the year does not matter, and no day of it is refused
+		return isDay(2000, n/100, n%100) // accepts the 29th of February, whatever the year
 	}
 	year, _ := s.number()
 	s.rest = s.rest[1:]

@@ -18,8 +18,8 @@ func ComparedRows(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 		return n, transform.SameTree, nil // here the text of an EXECUTE, or of a procedure's statement, is not known
 	}
 	return transform.NodeExprsWithOpaque(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-		if by := rowComparison(e); by != nil {
-			return by, transform.NewTree, nil
+		if comparison := rowComparison(e); comparison != nil {
+			return comparison, transform.NewTree, nil
 		}
 		return e, transform.SameTree, nil
 	})
@@ -54,21 +54,21 @@ func rowComparison(e gms.Expression) gms.Expression {
 	default:
 		return nil
 	}
-	left, isRow := e.Children()[0].(expression.Tuple)
-	right, areRows := e.Children()[1].(expression.Tuple)
-	if !isRow || !areRows || len(left) != len(right) || len(left) < 2 {
+	left, leftIsRow := e.Children()[0].(expression.Tuple)
+	right, rightIsRow := e.Children()[1].(expression.Tuple)
+	if !leftIsRow || !rightIsRow || len(left) != len(right) || len(left) < 2 {
 		return nil
 	}
 	end := len(left) - 1
-	by := last(left[end], right[end])
+	comparison := last(left[end], right[end])
 	for i := end - 1; i >= 0; i-- {
 		l, r := left[i], right[i]
 		if !isSimple(l) || !isSimple(r) {
 			return nil
 		}
-		by = expression.NewOr(strict(l, r), expression.NewAnd(expression.NewEquals(l, r), by))
+		comparison = expression.NewOr(strict(l, r), expression.NewAnd(expression.NewEquals(l, r), comparison))
 	}
-	return by
+	return comparison
 }
 
 // isSimple reports whether evaluating an expression twice has no side effect and costs little.

@@ -75,17 +75,17 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if !r.isIn {
 		return r.compareOne(ctx, left.([]any), rows)
 	}
-	var found any = false
+	var result any = false
 	for _, right := range rows {
-		is, err := r.equal.Eval(ctx, append(append(gms.Row{}, left.([]any)...), right.([]any)...))
-		if err != nil || gms.IsTrue(is) {
-			return is, err
+		isEqual, err := r.equal.Eval(ctx, append(append(gms.Row{}, left.([]any)...), right.([]any)...))
+		if err != nil || gms.IsTrue(isEqual) {
+			return isEqual, err
 		}
-		if is == nil {
-			found = nil
+		if isEqual == nil {
+			result = nil
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 // compareOne compares the left side with the only row of a subquery, and fails if there are
@@ -94,11 +94,11 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 func (r *rowInQuery) compareOne(ctx *gms.Context, left []any, rows []any) (any, error) {
 	switch len(rows) {
 	case 0:
-		is, err := r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))
-		if gms.IsTrue(is) { // an empty result differs from a row of NULLs
+		isEqual, err := r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))
+		if gms.IsTrue(isEqual) { // an empty result differs from a row of NULLs
 			return false, err
 		}
-		return is, err
+		return isEqual, err
 	case 1:
 		return r.equal.Eval(ctx, append(append(gms.Row{}, left...), rows[0].([]any)...))
 	}

@@ -30,7 +30,7 @@ type Memory interface {
 type RowSet struct {
 	schema gms.Schema
 	counts map[uint64]int
-	h      Memory // counts the memory of the set; may be nil
+	memory Memory // counts the memory of the set; may be nil
 	// weights has the collation's weights for each string column; weighed is the schema of rows with
 	// weights in place of strings.
 	weights []*row.Weights
@@ -43,9 +43,9 @@ type RowSet struct {
 // countedBytes is the memory of a row in a RowSet.
 const countedBytes = 40
 
-// NewRowSet returns an empty set of rows of a schema. h, if not nil, counts its memory.
-func NewRowSet(h Memory, schema gms.Schema) *RowSet {
-	s := &RowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
+// NewRowSet returns an empty set of rows of a schema. memory, if not nil, counts its memory.
+func NewRowSet(memory Memory, schema gms.Schema) *RowSet {
+	s := &RowSet{memory: memory, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
 	for i, c := range s.weighed {
 		if s.weights[i] = row.WeightsOfType(c.Type); s.weights[i] != nil {
 			c.Type = types.Int64 // the weights' bytes are hashed unchanged
@@ -95,17 +95,17 @@ func (s *RowSet) Add(ctx *gms.Context, row gms.Row) (bool, error) {
 	if s.counts[key]++; s.counts[key] > 1 {
 		return false, nil
 	}
-	if s.h == nil {
+	if s.memory == nil {
 		return true, nil
 	}
-	return true, s.h.Take(countedBytes)
+	return true, s.memory.Take(countedBytes)
 }
 
 // forget empties the set, and gives back its memory.
 func (s *RowSet) forget() {
 	if s != nil {
-		if s.h != nil {
-			s.h.Give(countedBytes * int64(len(s.counts)))
+		if s.memory != nil {
+			s.memory.Give(countedBytes * int64(len(s.counts)))
 		}
 		clear(s.counts)
 	}
@@ -130,8 +130,8 @@ type DistinctRows struct {
 }
 
 // NewDistinctRows returns an iterator over the distinct rows of rows, which it closes.
-func NewDistinctRows(h Memory, rows gms.RowIter, schema gms.Schema) *DistinctRows {
-	return &DistinctRows{rows: rows, seen: NewRowSet(h, schema)}
+func NewDistinctRows(memory Memory, rows gms.RowIter, schema gms.Schema) *DistinctRows {
+	return &DistinctRows{rows: rows, seen: NewRowSet(memory, schema)}
 }
 
 // Next implements gms.RowIter.

@@ -104,7 +104,7 @@ func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.
 func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !flags.SubqueryIsSet() {
-			return n, transform.SameTree, nil
+			return n, transform.SameTree, nil // there is no subquery, so nothing to do for the rule
 		}
 		guarded, unguarded, err := withSubqueries(ctx, n, guardSubqueries) // these subqueries may become joins with the outer query's tables
 		if err != nil {
@@ -132,8 +132,9 @@ func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	})
 }
 
-// guardSubqueries puts a Max1Row over each subquery that a filter compares with, unless it always
-// has at most one row.
+// guardSubqueries puts a Max1Row over each subquery that a filter compares with, unless the subquery
+// always has at most one row, or depends on the outer row. In a filter with a NOT IN that may be NULL, it
+// only does what asideNotIn does.
 func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.DeleteFrom, *plan.InsertInto:
@@ -185,10 +186,10 @@ func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), true
 }
 
-// maybeNull reports whether a side of IN may be NULL, for the rows of node parent.
-func maybeNull(ctx *gms.Context, in *plan.InSubquery, parent gms.Node) bool {
+// maybeNull reports whether a side of IN may be NULL; the left side has the rows of the node source.
+func maybeNull(ctx *gms.Context, in *plan.InSubquery, source gms.Node) bool {
 	sq, ok := in.RightChild.(*plan.Subquery)
-	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(parent)) > 0 || len(missingIn(sq.Query)) > 0 {
+	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(source)) > 0 || len(missingIn(sq.Query)) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })
@@ -226,7 +227,7 @@ func isOne(v any) bool {
 	return ok && n == 1
 }
 
-// givesKey reports whether a filter over one table fixes its whole primary key.
+// givesKey reports whether a filter over one table fixes its whole primary key by column = literal.
 func givesKey(ctx *gms.Context, f *plan.Filter) bool {
 	switch f.Child.(type) {
 	case *plan.ResolvedTable, *plan.TableAlias:

@@ -40,7 +40,8 @@ func withSelectLimit(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// withColumns returns a SELECT of all columns of a derived table.
+// withColumns returns a SELECT of all columns of a derived table; the table itself if it has fewer ids than
+// columns.
 func withColumns(ctx *gms.Context, t *plan.SubqueryAlias) gms.Node {
 	columns, ids := t.Schema(ctx), t.Columns()
 	var all []gms.Expression

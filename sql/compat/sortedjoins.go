@@ -57,7 +57,7 @@ func isAbout(ctx *gms.Context, all []gms.Expression, tables insiders) (found boo
 	for _, e := range all {
 		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 			c, ok := e.(*expression.GetField)
-			found = found || ok && tables.have(c)
+			found = found || (ok && tables.have(c))
 			return !found
 		})
 	}

@@ -20,7 +20,7 @@ var _ gms.Expression = (*exactLiteral)(nil)
 // IsExact reports whether a name is that of our SUM or AVG in a syntax tree.
 func IsExact(name string) bool { return name == ExactSumName || name == ExactAvgName }
 
-// StandIn returns our replacement of go-mysql-server's function of a name.
+// StandIn returns our replacement of go-mysql-server's function of a name; false if there is none.
 func StandIn(name string) (gms.Function, bool) {
 	switch {
 	case name == ExactSumName || strings.EqualFold(name, "sum"):

@@ -45,11 +45,11 @@ func strToDateType(_ *gms.Context, args []gms.Expression) gms.Type {
 	return types.Datetime
 }
 
-// hasSpecifier reports whether a format has one of the specifiers in any.
-func hasSpecifier(format string, any string) bool {
+// hasSpecifier reports whether a format has one of the specifiers.
+func hasSpecifier(format string, specifiers string) bool {
 	for i := 0; i+1 < len(format); i++ {
 		if format[i] == '%' {
-			if i++; strings.IndexByte(any, format[i]) >= 0 {
+			if i++; strings.IndexByte(specifiers, format[i]) >= 0 {
 				return true
 			}
 		}
@@ -109,7 +109,8 @@ func (p *parsedDate) parse(format string) bool {
 	return p.hour < 24 && p.minute < 60 && p.second < 60
 }
 
-// read reads the text by a format, which may be the expansion of a single specifier.
+// read reads the text by a format, which may be the expansion of a single specifier. If the text ends
+// first, the rest of the format has no effect.
 func (p *parsedDate) read(format string) bool {
 	for i := 0; i < len(format); i++ {
 		if p.text = strings.TrimLeft(p.text, " \t\n"); p.text == "" {
@@ -187,7 +188,7 @@ func (p *parsedDate) word(f byte) bool {
 		}
 		half := strings.ToUpper(p.text[:2])
 		p.text = p.text[2:]
-		p.afternoon = 12 * strings.Index("AMPM", half) / 2
+		p.afternoon = 12 * strings.Index("AMPM", half) / 2 // the index of PM is 2
 		return half == "AM" || half == "PM"
 	case '.', '@', '#':
 		p.text = strings.TrimLeftFunc(p.text, skipped[f])
@@ -209,14 +210,15 @@ var (
 	dayNames   = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 )
 
-// name reads one of names, or its first three letters if isShort. It stores the name's index plus first.
-func (p *parsedDate) name(names []string, isShort bool, to *int, first int) bool {
+// name reads one of names, or its first three letters if isShort. It stores the name's index
+// plus first in number.
+func (p *parsedDate) name(names []string, isShort bool, number *int, first int) bool {
 	for i, name := range names {
 		if isShort {
 			name = name[:3]
 		}
 		if len(p.text) >= len(name) && strings.EqualFold(p.text[:len(name)], name) {
-			p.text, *to = p.text[len(name):], i+first
+			p.text, *number = p.text[len(name):], i+first
 			return true
 		}
 	}
@@ -234,19 +236,19 @@ func (p *parsedDate) digits(most int) (taken string) {
 }
 
 // number reads a number of up to most digits.
-func (p *parsedDate) number(most int, to *int) bool {
+func (p *parsedDate) number(most int, number *int) bool {
 	n, err := strconv.Atoi(p.digits(most))
-	*to = n
+	*number = n
 	return err == nil
 }
 
 // readYear reads a year. A year of two digits is between 1970 and 2069.
-func (p *parsedDate) readYear(most int, to *int) bool {
+func (p *parsedDate) readYear(most int, year *int) bool {
 	text := p.digits(most)
 	n, err := strconv.Atoi(text)
-	if *to = n; len(text) <= 2 {
-		if *to += 1900; n < 70 {
-			*to += 100
+	if *year = n; len(text) <= 2 {
+		if *year += 1900; n < 70 {
+			*year += 100
 		}
 	}
 	return err == nil
@@ -283,19 +285,20 @@ func (p *parsedDate) dayOfWeek() (time.Time, bool) {
 	if p.weekOfYear {
 		year = p.weekYear
 	}
-	if year == 0 || p.weekOfYear && p.week == 0 {
+	if year == 0 || (p.weekOfYear && p.week == 0) {
 		return time.Time{}, false
 	}
 	first := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
-	day := int(first.Weekday()) // days from the beginning of the week to the first of January
-	shift, isFirst := p.weekday, day == 0
+	// The days from the beginning of a week to the first of January, and to the wanted day.
+	toFirst, toDay := int(first.Weekday()), p.weekday
+	isFirst := toFirst == 0 // the week of January 1 is week 1
 	if p.weekFromMonday {
-		day, shift = (day+6)%7, (p.weekday+6)%7
-		isFirst = day <= 3 // the week of January 1 is week 1 if at least four of its days are in the year
+		toFirst, toDay = (toFirst+6)%7, (p.weekday+6)%7
+		isFirst = toFirst <= 3 // at least four days of the week are in the year
 	}
-	at := shift - day + 7*(p.week-1)
+	days := toDay - toFirst + 7*(p.week-1) // from January 1
 	if !isFirst {
-		at += 7
+		days += 7
 	}
-	return first.AddDate(0, 0, at), true
+	return first.AddDate(0, 0, days), true
 }

@@ -73,7 +73,7 @@ func characteristics(s *Tokens) []Edit {
 	for s.Next(); !s.IsOver(); s.Next() {
 		switch s.Token {
 		case sqlparser.READ:
-			if s.Next() != sqlparser.WRITE && s.Token != sqlparser.ONLY || kept != "" {
+			if (s.Next() != sqlparser.WRITE && s.Token != sqlparser.ONLY) || kept != "" {
 				return nil
 			}
 			kept = " READ " + string(s.value)

@@ -11,7 +11,8 @@ import (
 // In a DELETE or UPDATE of several tables, go-mysql-server treats an undefined alias as a table. It
 // treats the word QUICK of DELETE as an alias.
 
-// CheckTargets refuses a DELETE or UPDATE whose target is not one of the statement's tables.
+// CheckTargets refuses a DELETE or UPDATE whose target is not one of the statement's tables. It accepts
+// every target that is qualified with a database.
 func CheckTargets(stmt sqlparser.Statement) error {
 	switch s := stmt.(type) {
 	case *sqlparser.Delete:

@@ -9,11 +9,13 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// A textNumber is a column of texts that is compared with a whole number: as a double. go-mysql-server makes an error with a stack
-// trace for each text that is no number, and of it a warning.
+// A textNumber is a column of texts, converted to doubles because it is compared with a whole number. For
+// each text that is not a number, go-mysql-server would make an error with a stack trace, and then turn that
+// into a warning.
 type textNumber struct{ expression.UnaryExpressionStub }
 
-// withTextNumber replaces the operand that is a column of texts of a comparison with a whole number; false if there is none.
+// withTextNumber replaces, in operands, a column of texts that e compares with a whole number by a
+// textNumber; false if there is none.
 func withTextNumber(ctx *gms.Context, e gms.Expression, operands []gms.Expression) bool {
 	if _, ok := e.(expression.Comparer); !ok || len(operands) != 2 {
 		return false

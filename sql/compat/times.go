@@ -79,7 +79,7 @@ func madeTime(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 
 // toSeconds computes TO_SECONDS: the seconds since the year 0.
 func toSeconds(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
-	const before1970 = 62167219200
+	const before1970 = 62167219200 // seconds from the year 0 to 1970
 	t, ok := momentOf(ctx, v[0])
 	if !ok {
 		return nil, nil

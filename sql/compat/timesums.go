@@ -72,11 +72,11 @@ func timeSum(ctx *gms.Context, c *scalarCall, v gms.Row, sign int64) (any, error
 		}
 		return text, nil
 	}
-	of, ok := spanOf(ctx, v[0])
+	span, ok := spanOf(ctx, v[0])
 	if !ok {
 		return nil, nil
 	}
-	us := boundedTime(ctx, float64(of+sign*add))
+	us := boundedTime(ctx, float64(span+sign*add))
 	if typ == types.LongText {
 		return textOfTime(us), nil
 	}
@@ -93,7 +93,7 @@ func dateOf(ctx *gms.Context, v any) (time.Time, bool) {
 }
 
 // spanOf reads a time, perhaps with days before it, and returns microseconds. If the value is not a
-// time, spanOf warns and returns false.
+// time, spanOf warns and returns false. For a date it does not warn.
 func spanOf(ctx *gms.Context, v any) (us int64, ok bool) {
 	if _, isDate := v.(time.Time); isDate {
 		return 0, false

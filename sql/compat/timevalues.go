@@ -170,7 +170,7 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 // not those after the second, and computes with another number for a DATE or TIME.
 func needsDigits(t gms.Type) bool {
 	d, ok := t.(gms.DatetimeType)
-	return row.IsTimespan(t) || types.IsDateType(t) || ok && d.Precision() > 0
+	return row.IsTimespan(t) || types.IsDateType(t) || (ok && d.Precision() > 0)
 }
 
 func isText(e gms.Expression) bool {
@@ -230,7 +230,7 @@ func mixed(ctx *gms.Context, results []gms.Expression) bool {
 		case row.IsTimespan(t) && first == nil:
 			times, first = true, t
 		case isOfTime(t):
-			times, others = true, others || row.IsTimespan(t) && !first.Equals(t)
+			times, others = true, others || (row.IsTimespan(t) && !first.Equals(t))
 		case t != types.Null && !types.IsDeferredType(t):
 			others = true
 		}
@@ -281,7 +281,7 @@ func caseOfTexts(ctx *gms.Context, c *expression.Case) (gms.Expression, error) {
 // none.
 func groupOfTexts(ctx *gms.Context, g *aggregation.GroupConcat) (gms.Expression, error) {
 	children, outputs := slices.Clone(g.Children()), len(g.OutputExpressions())
-	if !textsOf(ctx, children[len(children)-outputs:]) {
+	if !textsOf(ctx, children[len(children)-outputs:]) { // the outputs are the last children
 		return nil, nil
 	}
 	changed, err := g.WithChildren(ctx, children...)

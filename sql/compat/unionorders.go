@@ -67,7 +67,7 @@ func checkUnionOrder(ctx *gms.Context, s *plan.SetOp) error {
 			if ok && below.Contains(g.Id()) && !s.Columns().Contains(g.Id()) {
 				unknown = gms.ErrColumnNotFound.New(g.Name())
 			}
-			return unknown != nil
+			return unknown != nil // true ends the walk
 		})
 		if unknown != nil {
 			return unknown

@@ -97,7 +97,8 @@ func (u *unixTimestamp) Eval(ctx *gms.Context, values gms.Row) (any, error) {
 	return v, err
 }
 
-// seconds returns the seconds since 1970.
+// seconds returns the seconds since 1970; nil for NULL. It computes those of a TIMESTAMP itself, and leaves
+// other values, and 0000-00-00, to go-mysql-server's function.
 func (u *unixTimestamp) seconds(ctx *gms.Context, values gms.Row) (any, error) {
 	if !types.IsTimestampType(u.Date.Type(ctx)) {
 		return u.UnixTimestamp.Eval(ctx, values)

@@ -55,7 +55,7 @@ func (r *resolver) step() {
 	case r.sees("/*!"):
 		r.versioned()
 	case r.sees("/*M!"):
-		r.blank(r.at+len("/*"), r.at+len("/*M!"))
+		r.blank(r.at+len("/*"), r.at+len("/*M!")) // makes it an ordinary comment for the parser
 		r.pass("*/", len("/*"))
 	case r.sees("/*"):
 		r.pass("*/", len("/*"))
@@ -149,4 +149,4 @@ func (r *resolver) blank(start, end int) {
 	}
 }
 
-func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+func isBlank(c byte) bool { return c == ' ' || ('\t' <= c && c <= '\r') }

@@ -40,7 +40,7 @@ func init() {
 const (
 	mondayFirst = 1 // a week begins on Monday, not on Sunday
 	weeksOfYear = 2 // days before a year's first week belong to the last week of the year before, not to week 0
-	firstDay    = 4 // the first week is that of the year's first Sunday, or Monday, not the one with four days of the year; without mondayFirst it is the reverse
+	firstDay    = 4 // with mondayFirst, the first week begins with the year's first Monday, not with four days of the year; without mondayFirst it is the reverse
 )
 
 // weekMode returns the mode that a call states. It returns 0 if the call states NULL or no mode:
@@ -71,7 +71,8 @@ func weekOf(day time.Time, mode int64) (year int, week int64) {
 	return year, int64(day.Sub(start)/(7*24*time.Hour)) + 1
 }
 
-// firstWeek returns the day on which the first week of a year begins.
+// firstWeek returns the day on which the first week of a year begins. If byFirstDay is set, that is the
+// first Sunday or Monday of the year; otherwise the first week is the one with at least four days in it.
 func firstWeek(year int, mode int64, byFirstDay bool) time.Time {
 	first := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 	begins := time.Sunday
@@ -79,7 +80,7 @@ func firstWeek(year int, mode int64, byFirstDay bool) time.Time {
 		begins = time.Monday
 	}
 	before := int(first.Weekday()-begins+7) % 7 // days in the week of the first day that belong to the year before
-	if byFirstDay && before > 0 || !byFirstDay && before >= 4 {
+	if (byFirstDay && before > 0) || (!byFirstDay && before >= 4) {
 		return first.AddDate(0, 0, 7-before)
 	}
 	return first.AddDate(0, 0, -before)
@@ -100,7 +101,7 @@ func dayOf(ctx *gms.Context, v any) (time.Time, bool) {
 	return time.Date(d.Year(), d.Month(), d.Day(), 0, 0, 0, 0, time.UTC), d.Year() > 0
 }
 
-// ordinary evaluates a call with go-mysql-server's function.
+// ordinary evaluates a call, whose arguments have the values v, with go-mysql-server's function.
 func ordinary(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	args := make([]gms.Expression, len(v))
 	for i, e := range c.ChildExpressions {

@@ -46,13 +46,13 @@ func wholeFunction(name string) (gms.Function, bool) {
 }
 
 // wholeType returns the type of the result of FLOOR and CEIL; nil leaves it to
-// go-mysql-server.
+// go-mysql-server. InternalDecimalType says neither precision nor scale.
 func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
 	of := e.Type(ctx)
 	if types.IsFloat(of) {
 		return types.Float64
 	}
-	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) { // the type says neither scale nor precision
+	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) {
 		return nil
 	}
 	before := digitsBefore(ctx, e)
@@ -82,7 +82,8 @@ func digitsBefore(ctx *gms.Context, e gms.Expression) int {
 	return types.DecimalTypeMaxPrecision
 }
 
-// largest returns the largest value of an integer type.
+// largest returns the largest value of an integer type or, if it is signed, of the unsigned type of that
+// size.
 func largest(typ gms.Type) uint64 {
 	switch typ.Type() {
 	case sqltypes.Int8, sqltypes.Uint8:

@@ -41,9 +41,9 @@ func wideUnions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 		if err := checkUnionOrder(ctx, s); err != nil {
 			return n, transform.SameTree, err
 		}
-		left, areConverted := s.Left().(*plan.Project)
-		right, ok := s.Right().(*plan.Project)
-		if !ok || !areConverted || len(left.Projections) != len(right.Projections) {
+		left, leftIsProject := s.Left().(*plan.Project)
+		right, rightIsProject := s.Right().(*plan.Project)
+		if !leftIsProject || !rightIsProject || len(left.Projections) != len(right.Projections) {
 			return n, transform.SameTree, nil
 		}
 		return wideUnion(ctx, s, left, right)
@@ -53,18 +53,18 @@ func wideUnions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 // wideUnion changes the conversions of a set operation's sides.
 func wideUnion(ctx *gms.Context, s *plan.SetOp, left, right *plan.Project) (gms.Node, transform.TreeIdentity, error) {
 	same := transform.SameTree
-	les, res := append([]gms.Expression(nil), left.Projections...), append([]gms.Expression(nil), right.Projections...)
-	for i := range les {
-		l := signedColumn(ctx, les[i], left.Child, i)
-		r := signedColumn(ctx, res[i], right.Child, i)
+	lefts, rights := append([]gms.Expression(nil), left.Projections...), append([]gms.Expression(nil), right.Projections...)
+	for i := range lefts {
+		l := signedColumn(ctx, lefts[i], left.Child, i)
+		r := signedColumn(ctx, rights[i], right.Child, i)
 		if l != nil && r != nil && IsWide(l.Type(ctx), r.Type(ctx)) {
-			les[i], res[i], same = asWide(les[i], l), asWide(res[i], r), transform.NewTree
+			lefts[i], rights[i], same = asWide(lefts[i], l), asWide(rights[i], r), transform.NewTree
 		}
 	}
 	if same {
 		return s, same, nil
 	}
-	changed, err := s.WithChildren(ctx, plan.NewProject(les, left.Child), plan.NewProject(res, right.Child))
+	changed, err := s.WithChildren(ctx, plan.NewProject(lefts, left.Child), plan.NewProject(rights, right.Child))
 	return changed, same, err
 }
 
@@ -88,9 +88,9 @@ func signedColumn(ctx *gms.Context, e gms.Expression, child gms.Node, at int) *e
 	return expression.NewGetFieldWithTable(g.Index(), int(g.TableId()), columns[at].Type, g.Database(), g.Table(), g.Name(), g.IsNullable(ctx))
 }
 
-// asWide converts a column to DECIMAL(20, 0). The conversion has the name of the conversion of.
-func asWide(of gms.Expression, column *expression.GetField) gms.Expression {
-	return expression.NewAlias(of.(*expression.Alias).Name(), expression.NewConvertWithLengthAndScale(column, expression.ConvertToDecimal, wideDigits, 0))
+// asWide converts a column to DECIMAL(20, 0). The conversion has the name of the one that it replaces.
+func asWide(replaced gms.Expression, column *expression.GetField) gms.Expression {
+	return expression.NewAlias(replaced.(*expression.Alias).Name(), expression.NewConvertWithLengthAndScale(column, expression.ConvertToDecimal, wideDigits, 0))
 }
 
 // IsWide reports whether only a DECIMAL can hold the whole numbers of both types.
@@ -99,7 +99,7 @@ func IsWide(a, b gms.Type) bool {
 	if !isWhole(a) || !isWhole(b) {
 		return false
 	}
-	return types.IsDecimal(a) || types.IsDecimal(b) || a == types.Uint64 && types.IsSigned(b) || b == types.Uint64 && types.IsSigned(a)
+	return types.IsDecimal(a) || types.IsDecimal(b) || (a == types.Uint64 && types.IsSigned(b)) || (b == types.Uint64 && types.IsSigned(a))
 }
 
 // validateUnions is the name of the rule that refuses set operations whose sides have different types.

@@ -41,7 +41,8 @@ func lowered(t sqlparser.TableIdent) string { return sqlparser.NewColIdent(t.Str
 // withNames renames queries of WITH.
 type withNames struct{ qualified map[string]bool }
 
-// rename gives new names to the tables below a node that are queries of a WITH.
+// rename gives new names to the tables below a node that are queries of a WITH. names maps old names, in
+// lower case, to new ones.
 func (w withNames) rename(n sqlparser.SQLNode, names map[string]string) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
