@@ -26,11 +26,13 @@ type Access interface {
 	// Has is like Get, for callers that need to know only whether there is a row: if the row moves
 	// to another address, they have no conflict.
 	Has(t *txn.Tx, key []byte) (bool, error)
+	// Insert fails with errExists if the key exists; Put then replaces the key's row.
 	Insert(t *txn.Tx, key []byte, row region.Ptr) error
 	Put(t *txn.Tx, key []byte, row region.Ptr) error
+	// Remove reports whether the key existed.
 	Remove(t *txn.Tx, key []byte) (bool, error)
 	// Scan returns a cursor over the keys in [lo, hi), in key order if the structure has
-	// one; nil is an open end.
+	// one; nil is an open end. A hash table ignores reverse.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
 	// Rows is like Scan, for a caller that reads the rows one by one. It reads ahead for a caller
 	// that probably reads n rows, and perhaps all.
@@ -116,22 +118,22 @@ func (a treeAccess) Keys(t *txn.Tx, lo, hi []byte) cursor {
 
 type treeCursor struct {
 	*btree.Cursor
-	of treeAccess
+	access treeAccess
 }
 
 func (c *treeCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	key, row, ok, err = c.Cursor.Next()
-	return key, row, ok, c.of.inTx(err)
+	return key, row, ok, c.access.inTx(err)
 }
 
 func (c *treeCursor) Skip(n int) (int, error) {
 	n, err := c.Cursor.Skip(n)
-	return n, c.of.inTx(err)
+	return n, c.access.inTx(err)
 }
 
 func (c *treeCursor) NextMany(values []region.Ptr, n int) ([]region.Ptr, error) {
 	values, err := c.Cursor.NextMany(values, n)
-	return values, c.of.inTx(err)
+	return values, c.access.inTx(err)
 }
 
 type hashAccess struct{ table *hash.Table }
@@ -197,7 +199,7 @@ func (c *hashCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 		if err != nil || !ok {
 			return nil, region.Ptr{}, false, err
 		}
-		if bytes.Compare(k, c.lo) < 0 || c.hi != nil && bytes.Compare(k, c.hi) >= 0 {
+		if bytes.Compare(k, c.lo) < 0 || (c.hi != nil && bytes.Compare(k, c.hi) >= 0) {
 			continue
 		}
 		p, err := region.DecodePtr(v)

@@ -22,7 +22,8 @@ func (t *Table) IsElsewhere(k *KeyInfo) bool {
 // LookUpAhead looks up together the keys of those given ranges that hold a single key of a unique index, and reads
 // their rows ahead. The statement will read these rows one by one. LookUpAhead does nothing for a statement of an
 // open transaction that changes or locks the rows: such a statement first waits for its turn at each row, and a row read
-// before that is too old.
+// before that is too old. Nor does it do anything if only the rows' existence matters, or if the transaction has changed
+// the catalog.
 func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange) error {
 	tr := Current(ctx)
 	if tr == nil || t.keysOnly || t.Store.Catalog.Changed(tr.Tx) {
@@ -118,7 +119,7 @@ func (k *KeyInfo) knows(r gms.Row) bool {
 	})
 }
 
-// getAhead gets the keys of an index together, and reads their rows ahead.
+// getAhead gets the keys of an index together, and reads their rows ahead. For a single key it does nothing.
 func (t *Table) getAhead(tr *Transaction, k *KeyInfo, keys [][]byte) error {
 	slices.SortFunc(keys, bytes.Compare)
 	if keys = slices.CompactFunc(keys, bytes.Equal); len(keys) < 2 {

@@ -15,7 +15,8 @@ import (
 )
 
 // Assign converts a value as MySQL does when it assigns it to a column of a number, time or CHAR
-// type. It leaves some values unchanged: go-mysql-server converts those, and reports their errors.
+// type. It leaves some values unchanged: go-mysql-server converts those, and reports their errors. The
+// errors of Assign name the column, and the row by its number at.
 func Assign(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, error) {
 	if v == nil {
 		return nil, nil

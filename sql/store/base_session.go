@@ -104,7 +104,7 @@ func sharedVariables() map[string]gms.SystemVarValue {
 
 func sameVariable(a, b gms.SystemVarValue) bool {
 	t := reflect.TypeOf(a.Val)
-	return a.Var == b.Var && t == reflect.TypeOf(b.Val) && (t == nil || t.Comparable() && a.Val == b.Val)
+	return a.Var == b.Var && t == reflect.TypeOf(b.Val) && (t == nil || (t.Comparable() && a.Val == b.Val))
 }
 
 // variable returns a system variable's value; name is in lower case.

@@ -56,6 +56,7 @@ func (i *rowIter) skipRows(ctx *gms.Context) error {
 		if i.skip -= n; n > 0 {
 			continue
 		}
+		// The next row is in another range, or must be passed by itself.
 		_, ok, err := i.row(ctx)
 		if err != nil || !ok {
 			return err

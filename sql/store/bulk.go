@@ -20,7 +20,7 @@ import (
 // of a transaction with others: the open transaction is committed first.
 
 const (
-	// bulkRows is the greatest number of rows of a table that is altered in the statement's own
+	// bulkRows is the number of rows from which on a table is not altered in the statement's own
 	// transaction. In that transaction, several changes of one statement are all or nothing.
 	bulkRows = 200
 	// bulkBatch is the number of rows for one of many transactions; it halves when
@@ -29,7 +29,8 @@ const (
 )
 
 // large reports whether a table has too many rows, or too long ones, to be
-// altered in one transaction.
+// altered in one transaction: bulkRows rows or more, or as many bytes as bulkRows rows of a 32nd of
+// InlineBytesMax.
 func (t *Table) large(tr *Transaction) (bool, error) {
 	cur := t.Store.Access(&t.Info.Table.Primary).Scan(tr.Tx, nil, nil, false)
 	size := 0
@@ -49,8 +50,8 @@ func (t *Table) large(tr *Transaction) (bool, error) {
 type Bulk struct {
 	t     *Table
 	tr    *Transaction
-	owner uint64
-	batch int
+	owner uint64 // identifies the alteration in the table's descriptor
+	batch int    // rows for one transaction
 }
 
 // BeginBulk commits what the statement has done so far, and marks the table as being altered.
@@ -160,10 +161,10 @@ func (b *Bulk) runBatch(ctx *gms.Context, work func(tx *txn.Tx, rows int) error)
 // A frozenIter reads all rows of a table, one batch in each transaction. Nobody changes the table
 // meanwhile, because it is marked as being altered.
 type frozenIter struct {
-	b    *Bulk
-	from []byte
-	rows []gms.Row
-	end  bool
+	b     *Bulk
+	start []byte    // the key at which the next batch begins
+	rows  []gms.Row // read, and still to be returned
+	end   bool      // there is no further batch
 }
 
 func (i *frozenIter) Next(ctx *gms.Context) (gms.Row, error) {
@@ -182,7 +183,7 @@ func (i *frozenIter) Next(ctx *gms.Context) (gms.Row, error) {
 
 // fill reads the next batch of rows in a transaction of its own.
 func (i *frozenIter) fill(ctx *gms.Context) error {
-	return i.b.each(ctx, i.from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
+	return i.b.each(ctx, i.start, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
 		i.rows = i.rows[:0]
 		for _, p := range rows {
 			r, err := row.Load(tx, i.b.t.Info.Rows, p, i.b.t.Columns)
@@ -191,7 +192,7 @@ func (i *frozenIter) fill(ctx *gms.Context) error {
 			}
 			i.rows = append(i.rows, r)
 		}
-		i.from, i.end = next(keys)
+		i.start, i.end = next(keys)
 		return nil
 	})
 }
@@ -221,8 +222,9 @@ func (b *Bulk) each(ctx *gms.Context, start []byte, work func(*txn.Tx, [][]byte,
 	})
 }
 
-// next returns the key at which the batch after keys begins. end is set if keys is the last batch.
-func next(keys [][]byte) (from []byte, end bool) {
+// next returns the key at which the batch after keys begins. end is set if keys is empty: then no batch
+// follows.
+func next(keys [][]byte) (start []byte, end bool) {
 	if len(keys) == 0 {
 		return nil, true
 	}
@@ -245,9 +247,9 @@ func (t *Table) fillLarge(ctx *gms.Context, tr *Transaction, x catalog.Index) er
 	if err != nil {
 		return b.abandon(ctx, err)
 	}
-	var from []byte
+	var start []byte
 	for end := false; !end; {
-		err := b.each(ctx, from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
+		err := b.each(ctx, start, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
 			e, err := t.filler(&Transaction{Tx: tx}, tbl)
 			if err != nil {
 				return err
@@ -257,7 +259,7 @@ func (t *Table) fillLarge(ctx *gms.Context, tr *Transaction, x catalog.Index) er
 					return err
 				}
 			}
-			from, end = next(keys)
+			start, end = next(keys)
 			return nil
 		})
 		if err != nil {
@@ -380,15 +382,15 @@ func (w *bulkRewriter) Close(ctx *gms.Context) error {
 
 // swap returns the descriptor of tbl with the new structures and sequences, and drops the old ones.
 func (w *bulkRewriter) swap(tx *txn.Tx, tbl *catalog.Table) (*catalog.Table, error) {
-	e, next := w.b.t.Store, *w.next
+	st, next := w.b.t.Store, *w.next
 	// Marking the table has changed its descriptor since next was made from it.
 	next.Alteration = catalog.Alteration{}
-	if err := e.Catalog.Drop(tx, tbl.Storage()); err != nil {
+	if err := st.Catalog.Drop(tx, tbl.Storage()); err != nil {
 		return nil, err
 	}
 	result := tbl.Replace(&next)
 	tr := &Transaction{Tx: tx}
-	if err := e.rewrittenNumbers(tr, tbl, result); err != nil {
+	if err := st.rewrittenNumbers(tr, tbl, result); err != nil {
 		return nil, err
 	}
 	if err := tr.number(&result.Sequence, w.info.AutoColumn >= 0, w.greatest+1); err != nil {

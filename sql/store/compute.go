@@ -50,7 +50,7 @@ func computed(tbl *catalog.Table, x catalog.Index) bool {
 // A Computer fills in a row's generated columns, or those of them that are virtual. The nil
 // Computer has nothing to do.
 type Computer struct {
-	at    []int
+	at    []int // the positions of the columns
 	exprs []gms.Expression
 }
 

@@ -25,7 +25,8 @@ func WithStatement(ctx context.Context, stmt sqlparser.Statement) context.Contex
 	return context.WithValue(ctx, statementKey{}, stmt)
 }
 
-// createStatement returns the running CREATE TABLE, nil if the statement is another one.
+// createStatement returns the running CREATE TABLE; nil if the statement is another one, or its text cannot
+// be parsed.
 func (st *Store) createStatement(ctx *gms.Context) *sqlparser.DDL {
 	stmt, isPart := ctx.Value(statementKey{}).(sqlparser.Statement)
 	if !isPart {

@@ -81,7 +81,8 @@ func storedColumn(ctx *gms.Context, c *gms.Column, slot uint16) (catalog.Column,
 }
 
 // SetSchema gives a table the columns and primary key of a schema. Every column gets a new slot,
-// because the table has no rows in its present structures.
+// because the table has no rows in its present structures. key has the lengths of the primary key's
+// prefixes; columns that it lacks are whole parts.
 func SetSchema(ctx *gms.Context, t *catalog.Table, schema gms.PrimaryKeySchema, key []gms.IndexColumn) error {
 	t.Columns, t.NextSlot = nil, 0
 	if len(schema.PkOrdinals) == 0 { // the rows have hidden numbers
@@ -243,40 +244,40 @@ func (t *Table) AddColumn(ctx *gms.Context, c *gms.Column, order *gms.ColumnOrde
 // moveColumn moves the column at index old. Its new place is the one in order: first, or after
 // another column. If order is nil, the column stays where it is.
 func moveColumn(t *catalog.Table, old int, order *gms.ColumnOrder) {
-	to := old
+	place := old
 	switch {
 	case order == nil:
 	case order.First:
-		to = 0
+		place = 0
 	default:
-		to = t.Column(order.AfterColumn)
-		if to < old {
-			to++
+		place = t.Column(order.AfterColumn)
+		if place < old {
+			place++
 		}
 	}
-	if to == old {
+	if place == old {
 		return
 	}
 	c := t.Columns[old]
-	t.Columns = slices.Insert(slices.Delete(slices.Clone(t.Columns), old, old+1), to, c)
+	t.Columns = slices.Insert(slices.Delete(slices.Clone(t.Columns), old, old+1), place, c)
 	renumber(t, func(at int) int {
 		switch {
 		case at == old:
-			return to
-		case old < at && at <= to:
+			return place
+		case old < at && at <= place:
 			return at - 1
-		case to <= at && at < old:
+		case place <= at && at < old:
 			return at + 1
 		}
 		return at
 	})
 }
 
-// renumber maps the positions of columns in all indexes.
-func renumber(t *catalog.Table, to func(int) int) {
+// renumber replaces the positions of columns in all indexes by those that newPosition returns for them.
+func renumber(t *catalog.Table, newPosition func(int) int) {
 	for _, x := range append([]*catalog.Index{&t.Primary}, pointers(t.Indexes)...) {
 		for i := range x.Parts {
-			x.Parts[i].Column = uint16(to(int(x.Parts[i].Column)))
+			x.Parts[i].Column = uint16(newPosition(int(x.Parts[i].Column)))
 		}
 	}
 }
@@ -366,7 +367,7 @@ func (t *Table) CreateCheck(ctx *gms.Context, c *gms.CheckDefinition) error {
 	return t.change(ctx, func(_ *Transaction, tbl *catalog.Table) error {
 		name := c.Name
 		// A CHECK without a name gets the first one that is free.
-		for i := 1; name == "" || c.Name == "" && hasCheck(tbl, name); i++ {
+		for i := 1; name == "" || (c.Name == "" && hasCheck(tbl, name)); i++ {
 			name = fmt.Sprintf("%s_chk_%d", tbl.Name, i)
 		}
 		if hasCheck(tbl, name) {
@@ -509,7 +510,7 @@ func (t *Table) RenameIndex(ctx *gms.Context, from, to string) error {
 		if i < 0 {
 			return gms.ErrIndexNotFound.New(from)
 		}
-		if j := tbl.Index(to); j >= 0 && j != i || SameName(to, primaryName) {
+		if j := tbl.Index(to); (j >= 0 && j != i) || SameName(to, primaryName) {
 			return gms.ErrDuplicateKey.New(to)
 		}
 		tbl.Indexes[i].Name = to

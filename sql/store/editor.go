@@ -156,7 +156,7 @@ func (e *Editor) told(ctx *gms.Context, err error) error {
 // A Duplicate is a row that keeps another one out, because both have the same key of a unique index.
 type Duplicate struct {
 	Row gms.Row
-	// Key is the index, and Text says so as MySQL does.
+	// Key is the index, and Text is MySQL's message.
 	Key  *KeyInfo
 	Text string
 }
@@ -309,7 +309,7 @@ func (e *Editor) duplicate(ctx *gms.Context, c *clash) error {
 	return gms.NewUniqueKeyErr(c.text(ctx, e.Info.Name), c.index == e.Info.PrimaryKey, existing)
 }
 
-// text says of a clash in a table what MySQL does.
+// text returns MySQL's message for a clash in a table.
 func (c *clash) text(ctx *gms.Context, table string) string {
 	return "Duplicate entry '" + c.index.text(ctx, c.row) + "' for key '" + table + "." + c.index.Name + "'"
 }
@@ -514,14 +514,14 @@ func (e *Editor) update(ctx *gms.Context, p region.Ptr, key []byte, old, r gms.R
 			return err
 		}
 	}
-	to, err := row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
+	newRow, err := row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
 	if err != nil {
 		return err
 	}
-	if to != p {
-		e.tr.move(p, to)
+	if newRow != p {
+		e.tr.move(p, newRow)
 	}
-	if err := e.moveEntries(ctx, key, newKey, old, r, p, to); err != nil {
+	if err := e.moveEntries(ctx, key, newKey, old, r, p, newRow); err != nil {
 		return err
 	}
 	if err := e.referred(ctx, old, r); err != nil {
@@ -567,32 +567,32 @@ func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.
 // updateEntry updates the entry of a changed row in a secondary index. oldRow and newRow are the
 // addresses of the row before and after the change.
 func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, oldRow, newRow region.Ptr) error {
-	from, _, err := k.Entry(ctx, old, oldPrimary)
+	oldKey, _, err := k.Entry(ctx, old, oldPrimary)
 	if err != nil {
 		return err
 	}
-	key, _, err := k.Entry(ctx, row, newPrimary)
+	newKey, _, err := k.Entry(ctx, row, newPrimary)
 	if err != nil {
 		return err
 	}
-	return e.moveEntry(ctx, k, from, key, row, oldRow, newRow)
+	return e.moveEntry(ctx, k, oldKey, newKey, row, oldRow, newRow)
 }
 
-// moveEntry updates an index for a changed row. It writes nothing if neither the key nor
-// the row's address has changed.
-func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row gms.Row, oldRow, newRow region.Ptr) error {
+// moveEntry updates an index for a changed row, whose key there was oldKey and is now newKey. It writes
+// nothing if neither the key nor the row's address has changed.
+func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, oldKey, newKey []byte, row gms.Row, oldRow, newRow region.Ptr) error {
 	acc := e.Store.Access(k.Index)
-	if bytes.Equal(from, key) {
+	if bytes.Equal(oldKey, newKey) {
 		if oldRow == newRow {
 			return nil
 		}
-		return acc.Put(e.tr.Tx, key, newRow)
+		return acc.Put(e.tr.Tx, newKey, newRow)
 	}
-	if err := e.removeEntry(k, from); err != nil {
+	if err := e.removeEntry(k, oldKey); err != nil {
 		return err
 	}
-	if err := acc.Insert(e.tr.Tx, key, newRow); err != nil {
-		return e.told(ctx, clashOf(err, k, row, key))
+	if err := acc.Insert(e.tr.Tx, newKey, newRow); err != nil {
+		return e.told(ctx, clashOf(err, k, row, newKey))
 	}
 	return nil
 }
@@ -642,7 +642,8 @@ func (e *Editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
 	return myerr.Storage(e.Store.Catalog.Sequences().Set(ctx.Context, e.Info.Sequence, max(v, least+1)))
 }
 
-// greatest returns the largest AUTO_INCREMENT value of the table.
+// greatest returns the largest AUTO_INCREMENT value of the table; 0 if it has no rows, or if no B-tree
+// begins with the column.
 func (e *Editor) greatest(ctx *gms.Context) (uint64, error) {
 	for _, k := range e.Info.Keys() {
 		if len(k.Columns) == 0 || k.Columns[0] != e.Info.AutoColumn || k.Access != catalog.AccessBTree {

@@ -132,15 +132,15 @@ func (x *Index) CanSupport(ctx *gms.Context, ranges ...gms.Range) bool {
 // vector distances.
 func (x *Index) CanSupportOrderBy(gms.Expression) bool { return false }
 
-// PrefixLengths implements gms.Index.
+// PrefixLengths implements gms.Index. It returns nil if no part is a prefix.
 func (x *Index) PrefixLengths() []uint16 {
 	lengths := make([]uint16, len(x.Key.Parts))
-	any := false
+	hasPrefix := false
 	for i, p := range x.Key.Parts {
 		lengths[i] = uint16(p.Length)
-		any = any || p.Length > 0
+		hasPrefix = hasPrefix || p.Length > 0
 	}
-	if !any {
+	if !hasPrefix {
 		return nil
 	}
 	return lengths

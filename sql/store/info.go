@@ -55,9 +55,9 @@ type KeyInfo struct {
 	// primary is the key that a secondary index appends to its entries; nil if it appends none, and
 	// for a primary key.
 	primary *KeyInfo
-	// from maps each part of an entry to a part of a lookup; nil if they are the same. An index
-	// that appends the primary key may have a column twice, and a lookup names it once.
-	from []int
+	// lookupParts maps each part of an entry to a part of a lookup, or to -1; nil if they are the same.
+	// An index that appends the primary key may have a column twice, and a lookup names it once.
+	lookupParts []int
 }
 
 // NewTableInfo makes the TableInfo of a descriptor.
@@ -315,7 +315,7 @@ func (k *KeyInfo) extended() *KeyInfo {
 	x := *k
 	x.primary = nil
 	// A lookup names each column once. It cannot use a part of the primary key that is a prefix,
-	// nor the parts after that: their x.from is -1.
+	// nor the parts after that: their x.lookupParts is -1.
 	order := append(slices.Clone(k.Columns), k.appended()...)
 	x.Codecs, x.Columns = slices.Concat(k.Codecs, k.primary.Codecs), slices.Concat(k.Columns, k.primary.Columns)
 	for i, c := range x.Columns {
@@ -323,7 +323,7 @@ func (k *KeyInfo) extended() *KeyInfo {
 		if i < len(k.Columns) {
 			at = i
 		}
-		x.from = append(x.from, at)
+		x.lookupParts = append(x.lookupParts, at)
 	}
 	return &x
 }
@@ -369,7 +369,7 @@ func (info *TableInfo) InReference(column int) bool {
 }
 
 // refer finds the columns that foreign keys of other tables refer to. This table's descriptor names those keys: they
-// cannot change unless the descriptor does.
+// cannot change unless the descriptor does. If one is not found, referred keeps the columns of all indexes.
 func (info *TableInfo) refer(descriptor func(db, name string) (*catalog.Table, error)) {
 	all := make(map[int]bool)
 	for _, r := range info.ReferencedBy {

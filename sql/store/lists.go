@@ -38,7 +38,7 @@ func (t *Table) listIndex(ctx *gms.Context, column *expression.GetField) (best *
 	}
 	for _, i := range all {
 		x, ok := i.(*Index)
-		if !ok || x.Key.Spatial || x.PrefixLengths() != nil || x.Key.Access == catalog.AccessHash && len(x.expr) > 1 {
+		if !ok || x.Key.Spatial || x.PrefixLengths() != nil || (x.Key.Access == catalog.AccessHash && len(x.expr) > 1) {
 			continue
 		}
 		if SameName(x.info.Columns[x.Key.Columns[0]].Name, column.Name()) && (best == nil || len(x.expr) < len(best.expr)) {
@@ -49,12 +49,13 @@ func (t *Table) listIndex(ctx *gms.Context, column *expression.GetField) (best *
 }
 
 // points returns a range for each value of a list, in the order of the index. Values with equal
-// keys share one range; values that the column cannot have get none.
+// keys share one range; values that the column cannot have get none. It returns false if a value is not
+// a constant that the column's own order can look up.
 func (x *Index) points(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (gms.MySQLRangeCollection, bool) {
 	columns := x.ColumnExpressionTypes(ctx)
 	type point struct {
-		key []byte
-		is  gms.MySQLRangeColumnExpr
+		key    []byte
+		bounds gms.MySQLRangeColumnExpr
 	}
 	all := make([]point, 0, len(values))
 	for _, v := range values {
@@ -68,11 +69,11 @@ func (x *Index) points(ctx *gms.Context, column *expression.GetField, values exp
 		if !compat.Listable(ctx, column, l) {
 			return nil, false
 		}
-		is, in, err := columns[0].Type.Convert(ctx, l.Value())
-		if err != nil || in != gms.InRange {
+		value, inRange, err := columns[0].Type.Convert(ctx, l.Value())
+		if err != nil || inRange != gms.InRange {
 			continue
 		}
-		r := gms.ClosedRangeColumnExpr(is, is, columns[0].Type)
+		r := gms.ClosedRangeColumnExpr(value, value, columns[0].Type)
 		part, equal, none := x.Key.Codecs[0].Bounds(ctx, r)
 		if none {
 			continue
@@ -86,7 +87,7 @@ func (x *Index) points(ctx *gms.Context, column *expression.GetField, values exp
 	all = slices.CompactFunc(all, func(a, b point) bool { return bytes.Equal(a.key, b.key) })
 	ranges := make(gms.MySQLRangeCollection, len(all))
 	for i, p := range all {
-		ranges[i] = gms.MySQLRange{p.is}
+		ranges[i] = gms.MySQLRange{p.bounds}
 		for _, c := range columns[1:] {
 			ranges[i] = append(ranges[i], gms.AllRangeColumnExpr(c.Type))
 		}

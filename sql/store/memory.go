@@ -265,7 +265,7 @@ func (h *Holding) drop(name string) {
 // settle is called when a statement has ended and its memory is free. The holding keeps only
 // what variables hold and what the open transaction has read.
 func (h *Holding) settle(read int64) {
-	if h.memory == nil || h.bytes.Load() == 0 && h.granted.Load() == 0 {
+	if h.memory == nil || (h.bytes.Load() == 0 && h.granted.Load() == 0) {
 		return
 	}
 	h.mu.Lock()
@@ -346,7 +346,7 @@ func textMemory(text string) int64 {
 			}
 			isSpace = true
 			continue
-		case c < '0' || c > '9' && c < 'A' || c > 'Z' && c < 'a' && c != '_' || c > 'z' && c < 0x80:
+		case c < '0' || (c > '9' && c < 'A') || (c > 'Z' && c < 'a' && c != '_') || (c > 'z' && c < 0x80):
 			tokens++
 		}
 		isSpace = false

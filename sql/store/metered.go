@@ -116,10 +116,10 @@ func (h *Holding) Metered(rows gms.RowIter, m Metering) gms.RowIter {
 type meteredIter struct {
 	gms.RowIter
 	Metering
-	h     *Holding
-	rows  int64
-	bytes int64 // counted by h
-	next  int64 // not counted yet: h is called once for many rows
+	h       *Holding
+	rows    int64
+	bytes   int64 // counted by h
+	pending int64 // bytes not counted yet: h is called once for many rows
 }
 
 // meteredBytes is the number of bytes after which a meteredIter reports to its Holding.
@@ -139,11 +139,11 @@ func (i *meteredIter) Next(ctx *gms.Context) (gms.Row, error) {
 	if i.rows++; i.rows > i.Most {
 		return row, nil // the node drops a row for each further one
 	}
-	if i.next += RowMemory(row); i.next >= meteredBytes {
-		if err := i.h.Take(i.next); err != nil {
+	if i.pending += RowMemory(row); i.pending >= meteredBytes {
+		if err := i.h.Take(i.pending); err != nil {
 			return nil, err
 		}
-		i.bytes, i.next = i.bytes+i.next, 0
+		i.bytes, i.pending = i.bytes+i.pending, 0
 	}
 	return row, nil
 }

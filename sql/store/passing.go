@@ -54,6 +54,7 @@ func (i *rowIter) stored(p region.Ptr) ([]byte, error) {
 		}
 		return i.tr.Tx.ReadPart(p, i.part)
 	case (i.scan.Whole || i.once) && !i.write && !i.scan.Changes:
+		// Each row is looked at once and not changed, so the transaction need not keep its bytes.
 		return i.tr.Tx.ReadInto(p, &i.room)
 	}
 	return i.tr.Tx.Read(p)

@@ -49,11 +49,11 @@ func bounded(r gms.MySQLRange) gms.MySQLRange {
 // physical returns a range in terms of the parts of the entries. It ends before the
 // first part that the range does not bound.
 func (k *KeyInfo) physical(r gms.MySQLRange) gms.MySQLRange {
-	if k.from == nil {
+	if k.lookupParts == nil {
 		return r
 	}
 	var p gms.MySQLRange
-	for _, at := range k.from {
+	for _, at := range k.lookupParts {
 		if at < 0 || at >= len(r) {
 			break
 		}

@@ -37,7 +37,8 @@ func (s *Session) Replaces(ctx *gms.Context, n *plan.InsertInto) {
 func (s *Session) Replacing(id uint64) { s.change.replacing = &replacing{id: id} }
 
 // Replaced returns two numbers that go-mysql-server's result of a REPLACE lacks: of further deleted rows, which may be
-// below 0, and the generated number, 0 if none. Both are 0 if the session's last statement is not a REPLACE.
+// below 0, in two's complement, and the generated number, 0 if none. Both are 0 if the session's last statement is not
+// a REPLACE.
 func (s *Session) Replaced() (deleted, id uint64) {
 	if r := s.change.replacing; r != nil {
 		return uint64(r.extra), r.id

@@ -180,16 +180,16 @@ func (t *Table) ShouldRewriteTable(ctx *gms.Context, _, _ gms.PrimaryKeySchema, 
 	case col == nil:
 		return t.Indexed(t.Info.Column(old.Name))
 	}
-	from, err := row.Describe(old.Type)
+	oldForm, err := row.Describe(old.Type)
 	if err != nil {
 		return true
 	}
-	to, err := row.Describe(col.Type)
+	newForm, err := row.Describe(col.Type)
 	isGenerated := old.Generated != nil || col.Generated != nil
 	if err != nil || old.Virtual != col.Virtual || isGenerated {
 		return true
 	}
-	return !sameForm(from, to)
+	return !sameForm(oldForm, newForm)
 }
 
 // Indexed reports whether a column is part of any index.
@@ -202,18 +202,18 @@ func (t *Table) Indexed(at int) bool {
 	return false
 }
 
-// sameForm reports whether every value of one type is stored, in rows and in keys, in
-// the same form as a value of the other.
-func sameForm(from, to catalog.Type) bool {
-	switch from.Kind {
+// sameForm reports whether every value of the type before is stored, in rows and in keys, in
+// the same form as a value of the type after.
+func sameForm(before, after catalog.Type) bool {
+	switch before.Kind {
 	case catalog.KindVarchar, catalog.KindVarbinary, catalog.KindText, catalog.KindBlob:
-		return from.Kind == to.Kind && from.Collation == to.Collation && from.Length <= to.Length
+		return before.Kind == after.Kind && before.Collation == after.Collation && before.Length <= after.Length
 	case catalog.KindEnum, catalog.KindSet:
-		return from.Kind == to.Kind && from.Collation == to.Collation && len(from.Values) <= len(to.Values) &&
-			slices.Equal(from.Values, to.Values[:len(from.Values)])
+		return before.Kind == after.Kind && before.Collation == after.Collation && len(before.Values) <= len(after.Values) &&
+			slices.Equal(before.Values, after.Values[:len(before.Values)])
 	}
-	return from.Kind == to.Kind && from.Length == to.Length && from.Precision == to.Precision && from.Scale == to.Scale &&
-		from.Collation == to.Collation && from.HasSRID == to.HasSRID && from.SRID == to.SRID
+	return before.Kind == after.Kind && before.Length == after.Length && before.Precision == after.Precision && before.Scale == after.Scale &&
+		before.Collation == after.Collation && before.HasSRID == after.HasSRID && before.SRID == after.SRID
 }
 
 // A rewriter fills the new structures of a table whose rows take another form.

@@ -208,7 +208,7 @@ func (i *rowIter) begin(ctx *gms.Context) error {
 
 // row returns the address of the next row.
 func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
-	if i.found == nil {
+	if i.found == nil { // the scan does not collect its rows
 		return i.advance(ctx)
 	}
 	for len(i.found) > 0 {
@@ -424,7 +424,7 @@ func (i *rowIter) needsOnlyKeys(r *KeyRange) bool {
 // isSingle reports whether a range is of one key that is a whole entry: in an index that is not
 // unique, or with a NULL, the entry continues with the primary key.
 func (i *rowIter) isSingle(r *KeyRange) bool {
-	return r.Point && (i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull)
+	return r.Point && (i.scan.Index == i.t.Info.PrimaryKey || (i.scan.Index.Unique && !r.HasNull))
 }
 
 // load reads a row into the read set; into the write set if the statement locks its rows.
@@ -468,7 +468,7 @@ func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *KeyRange) (bool, err
 	}
 	for j, c := range r.Check {
 		// A value that cannot be compared is not equal to any bound; go-mysql-server's filter
-		// decides whether it is less or greater.
+		// decides whether it is less or greater. A foreign key's check (keysOnly) has no filter.
 		if !k.Codecs[j].Holds(ctx, c, values[j], !i.scan.keysOnly) {
 			return false, nil
 		}

@@ -167,7 +167,7 @@ func (s *Session) Warn(w *gms.Warning) {
 	if isDivision && r.strictDivisions && s.change.strict {
 		s.change.divided = true
 	}
-	isUnwanted := w.Level == "Note" && !r.notes || isDivision && !r.divisions
+	isUnwanted := (w.Level == "Note" && !r.notes) || (isDivision && !r.divisions)
 	if isUnwanted || int64(s.WarningCount()) >= r.warningsMax {
 		return
 	}

@@ -337,7 +337,7 @@ func (t *Table) truncate(ctx *gms.Context, tr *Transaction) error {
 // same statement may have changed it.
 func (t *Table) latest(ctx *gms.Context, tr *Transaction) (*catalog.Table, error) {
 	tbl, err := t.Store.Descriptor(ctx, tr, t.Info.DB, t.Info.Name)
-	if errors.Is(err, catalog.ErrNotFound) || err == nil && tbl.ID != t.Info.ID {
+	if errors.Is(err, catalog.ErrNotFound) || (err == nil && tbl.ID != t.Info.ID) {
 		return nil, myerr.TableChanged.New()
 	}
 	return tbl, err

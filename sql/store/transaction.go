@@ -119,7 +119,7 @@ func (tr *Transaction) count(counter region.Ptr, n int64) {
 	tr.Tx.OnRollback(func() { tr.rows[counter] -= n })
 }
 
-// Current returns the context's transaction.
+// Current returns the context's transaction, and makes the context bound its waits; nil if there is none.
 func Current(ctx *gms.Context) *Transaction {
 	tr, _ := ctx.GetTransaction().(*Transaction)
 	if tr != nil {
