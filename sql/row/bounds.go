@@ -60,7 +60,8 @@ func (k *KeyCodec) IsSingle(ctx context.Context, c gms.MySQLRangeColumnExpr) boo
 
 // lowerBound returns the least encoding above a cut. key is set if the encoding is that of a
 // whole value, not only of its marker or of a successor. ok is false if no value is above the
-// cut: the cut is NULL, with which no value compares, or the end of all values.
+// cut: the cut is NULL, with which no value compares, or the end of all values. A cut that cannot be
+// compared with the column's values bounds nothing, and sets inexact.
 func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -93,7 +94,7 @@ func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 
 // upperBound returns the least encoding above all values of the range, nil if there is none. key
 // is set if it directly follows a whole value's encoding. ok is false if no value is below the
-// cut.
+// cut. A cut that cannot be compared is treated as in lowerBound.
 func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -159,7 +160,7 @@ func (k *KeyCodec) instantBound(t time.Time, isUpper bool) (b []byte, exact bool
 	if isUpper {
 		at = last
 	}
-	return appendOrdered([]byte{KeyValue}, uint64(at.UnixMicro())^1<<63, 8), exact
+	return appendOrdered([]byte{KeyValue}, uint64(at.UnixMicro())^(1<<63), 8), exact
 }
 
 // Text returns the text of a value that is a string or bytes; false for others.
@@ -227,14 +228,14 @@ func (k *KeyCodec) Holds(ctx context.Context, c gms.MySQLRangeColumnExpr, v any,
 	return true
 }
 
-// compare compares a value of the column with any other value; numbers are compared as decimals,
+// compare compares a value v of the column with any other value; numbers are compared as decimals,
 // so that no conversion rounds them. NULL is less than everything.
-func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
+func (k *KeyCodec) compare(ctx context.Context, v, other any) (n int, ok bool) {
 	if v == nil {
 		return -1, true
 	}
-	with, err := gms.UnwrapAny(ctx, with)
-	if err != nil || with == nil {
+	other, err := gms.UnwrapAny(ctx, other)
+	if err != nil || other == nil {
 		return 0, false
 	}
 	if !IsCharacter(k.Kind) && k.isNumber() {
@@ -242,13 +243,13 @@ func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
 		if err != nil || !a.Valid {
 			return 0, false
 		}
-		b, err := types.InternalDecimalType.ConvertToNullDecimal(with)
+		b, err := types.InternalDecimalType.ConvertToNullDecimal(other)
 		if err != nil || !b.Valid {
 			return 0, false
 		}
 		return a.Decimal.Cmp(b.Decimal), true
 	}
-	n, err = k.Type.Compare(ctx, v, with)
+	n, err = k.Type.Compare(ctx, v, other)
 	return n, err == nil
 }
 
@@ -277,5 +278,5 @@ func (k *KeyCodec) Unequal(ctx *gms.Context, v any) bool {
 		return false
 	}
 	c, _, err := k.Type.Convert(ctx, v)
-	return err != nil || c != nil && !k.same(ctx, v, c)
+	return err != nil || (c != nil && !k.same(ctx, v, c))
 }

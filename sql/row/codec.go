@@ -26,7 +26,7 @@ const (
 	HeaderBytes = 3 // bytes before the bits
 	widthShift  = 4
 	widthMask   = 3
-	offsetWidth = "\x01\x02\x04"
+	offsetWidth = "\x01\x02\x04" // the bytes of an end offset, by the width in the header
 )
 
 // A Codec turns rows of one table into bytes and back. It is immutable.
@@ -98,8 +98,8 @@ func (c *Codec) Stored(row gms.Row) gms.Row {
 type Image struct {
 	values [][]byte
 	// spilled marks values that are stored outside of the row; values then has their references.
-	spilled []bool
-	any     bool
+	spilled    []bool
+	hasSpilled bool // any value is marked
 }
 
 // HasAll refuses a row with NULL in a NOT NULL column: some of go-mysql-server's plans do not
@@ -146,7 +146,7 @@ func (img *Image) bodyBytes() int {
 func (img *Image) bytes() int {
 	body, slots := img.bodyBytes(), len(img.values)
 	n := HeaderBytes + (slots+7)/8 + slots*int(offsetWidth[widthFor(body)]) + body
-	if img.any {
+	if img.hasSpilled {
 		n += (slots + 7) / 8
 	}
 	return n
@@ -166,12 +166,12 @@ func widthFor(body int) int {
 func (img *Image) Append(dst []byte) []byte {
 	slots, width := len(img.values), widthFor(img.bodyBytes())
 	first := byte(format) | byte(width)<<widthShift
-	if img.any {
+	if img.hasSpilled {
 		first |= isSpilled
 	}
 	dst = append(dst, first, byte(slots), byte(slots>>8))
 	dst = appendBits(dst, slots, func(i int) bool { return img.values[i] == nil })
-	if img.any {
+	if img.hasSpilled {
 		dst = appendBits(dst, slots, func(i int) bool { return img.spilled[i] })
 	}
 	end := 0
@@ -208,18 +208,18 @@ func appendBits(dst []byte, n int, bit func(int) bool) []byte {
 
 // A View gives access to a stored row. Its bytes may be followed by others.
 type View struct {
-	nulls, spills, ends, body []byte
-	slots, width              int
+	nulls, spills, ends, body []byte // the parts of the row; spills is nil if no value is spilled
+	slots, width              int    // width is that of an end offset, in bytes
 }
 
 // Parse checks a row's structure, so that Slot cannot read outside of the bytes.
 func Parse(b []byte) (View, error) {
 	var r View
-	if len(b) < HeaderBytes || b[0]&0x0f != format || b[0]&0x80 != 0 || b[0]>>widthShift&widthMask > 2 {
+	if len(b) < HeaderBytes || b[0]&0x0f != format || b[0]&0x80 != 0 || (b[0]>>widthShift)&widthMask > 2 {
 		return r, ErrCorrupt
 	}
 	r.slots = int(binary.LittleEndian.Uint16(b[1:]))
-	r.width = int(offsetWidth[b[0]>>widthShift&widthMask])
+	r.width = int(offsetWidth[(b[0]>>widthShift)&widthMask])
 	bits, rest := (r.slots+7)/8, b[HeaderBytes:]
 	need := bits + r.slots*r.width
 	if b[0]&isSpilled != 0 {

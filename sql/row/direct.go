@@ -44,7 +44,7 @@ func (c *ValueCodec) IsUnsigned() bool {
 
 // IsSound reports whether stored bytes can be a value: an integer has at most eight.
 func (c *ValueCodec) IsSound(b []byte) bool {
-	return len(b) <= 8 || !c.IsSigned() && !c.IsUnsigned()
+	return len(b) <= 8 || (!c.IsSigned() && !c.IsUnsigned())
 }
 
 // AppendText appends a stored value in the form sent to the client.
@@ -62,7 +62,7 @@ func (c *ValueCodec) AppendText(dst, b []byte) []byte {
 
 // IsSummed reports whether a column's values can be added up one by one as int64.
 func (c *ValueCodec) IsSummed() bool {
-	return c.IsSigned() || c.IsUnsigned() && c.Kind != catalog.KindUint64
+	return c.IsSigned() || (c.IsUnsigned() && c.Kind != catalog.KindUint64)
 }
 
 // AppendResult is like AppendText, for further kinds of values, which it prints as the column's type does. It returns

@@ -112,7 +112,7 @@ func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 	switch k.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
 		n, ok := Signed(v)
-		return appendOrdered(dst, uint64(n)^1<<63, intBytes(k.Kind)), ok && k.isNative(v)
+		return appendOrdered(dst, uint64(n)^(1<<63), intBytes(k.Kind)), ok && k.isNative(v)
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64,
 		catalog.KindBit, catalog.KindEnum, catalog.KindSet:
 		n, ok := Unsigned(v)
@@ -132,13 +132,13 @@ func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 			return dst, false
 		}
 		us, err := k.zone.micros(t)
-		return appendOrdered(dst, uint64(us)^1<<63, 8), err == nil
+		return appendOrdered(dst, uint64(us)^(1<<63), 8), err == nil
 	case catalog.KindDate, catalog.KindDatetime:
 		t, ok := v.(time.Time)
-		return binary.BigEndian.AppendUint64(dst, uint64(k.micros(t))^1<<63), ok
+		return binary.BigEndian.AppendUint64(dst, uint64(k.micros(t))^(1<<63)), ok
 	case catalog.KindTime:
 		t, ok := v.(types.Timespan)
-		return binary.BigEndian.AppendUint64(dst, uint64(t)^1<<63), ok
+		return binary.BigEndian.AppendUint64(dst, uint64(t)^(1<<63)), ok
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
 		s, ok := v.(string)
 		return k.appendWeights(dst, s), ok
@@ -177,7 +177,7 @@ func intBytes(k catalog.Kind) int {
 // undoes that and flips the sign bit of the shorter number.
 func appendOrdered(dst []byte, n uint64, width int) []byte {
 	if width < 8 {
-		n = (n ^ 1<<63) ^ 1<<(8*width-1)
+		n = (n ^ (1 << 63)) ^ (1 << (8*width - 1))
 	}
 	for i := width - 1; i >= 0; i-- {
 		dst = append(dst, byte(n>>(8*i)))
@@ -200,7 +200,7 @@ func orderedFloat(f float64) uint64 {
 // appendOrderedDecimal appends a decimal as its number of units, in as many bytes as the precision
 // may need, with an offset that makes it positive.
 func appendOrderedDecimal(dst []byte, d decimal.Decimal, scale int32, precision uint8) []byte {
-	width := (int(precision)*4+7)/8 + 1
+	width := (int(precision)*4+7)/8 + 1 // four bits for a digit are enough, and a byte more for the offset
 	units := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
 	units.Add(units, decimalUnits(d, scale))
 	switch {
@@ -222,7 +222,7 @@ func (k *KeyCodec) appendWeights(dst []byte, s string) []byte {
 	for n := 0; len(s) > 0 && (k.Prefix == 0 || n < k.Prefix); n++ {
 		r, size := utf8.DecodeRuneInString(s)
 		s = s[size:]
-		w := uint32(k.Weights.weightOf(r)) ^ 1<<31 // weights are signed
+		w := uint32(k.Weights.weightOf(r)) ^ (1 << 31) // weights are signed: the negative ones are now the lower half
 		switch {
 		case w < 1<<31:
 			dst = append(dst, 1, byte(w>>24), byte(w>>16), byte(w>>8), byte(w))
@@ -251,10 +251,10 @@ func appendWeight(dst []byte, w uint32) []byte {
 		return append(dst, byte(weight1+w))
 	}
 	if w -= weights1; w < weights2 {
-		return append(dst, byte(weight2+w>>8), byte(w))
+		return append(dst, byte(weight2+(w>>8)), byte(w))
 	}
 	if w -= weights2; w < weights3 {
-		return append(dst, byte(weight3+w>>16), byte(w>>8), byte(w))
+		return append(dst, byte(weight3+(w>>16)), byte(w>>8), byte(w))
 	}
 	w -= weights3
 	return append(dst, weight5, byte(w>>24), byte(w>>16), byte(w>>8), byte(w))

@@ -152,6 +152,7 @@ func number(digits string) int {
 	return n
 }
 
+// isDigits reports whether s consists of digits, and of no more than a decimal can have.
 func isDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

@@ -66,7 +66,7 @@ func (img *Image) spill(t *txn.Tx, hint region.Addr) error {
 		if err != nil {
 			return err
 		}
-		img.values[i], img.spilled[i], img.any = ref, true, true
+		img.values[i], img.spilled[i], img.hasSpilled = ref, true, true
 	}
 	return nil
 }

@@ -358,7 +358,7 @@ func decodeDecimal(b []byte, scale int32) (any, error) {
 	if n, ok := ReadInt(b); ok {
 		return decimal.New(n, -scale), nil
 	}
-	if len(b) > decimalBytesMax || b[0] != 0 && b[0] != 2 {
+	if len(b) > decimalBytesMax || (b[0] != 0 && b[0] != 2) {
 		return nil, ErrCorrupt
 	}
 	n := new(big.Int).SetBytes(b[1:])

@@ -58,8 +58,8 @@ func locationOf(name string) (*time.Location, bool) {
 // isUTC reports whether a location has the clock of UTC at all times.
 func isUTC(at *time.Location) bool {
 	_, offset := time.Unix(0, 0).In(at).Zone()
-	from, to := time.Unix(0, 0).In(at).ZoneBounds()
-	return offset == 0 && from.IsZero() && to.IsZero()
+	start, end := time.Unix(0, 0).In(at).ZoneBounds() // zero if the offset never changes
+	return offset == 0 && start.IsZero() && end.IsZero()
 }
 
 // wall returns the wall time of a stored instant.
@@ -71,11 +71,12 @@ func (z *Zone) wall(us int64) time.Time {
 	t = t.In(z.at)
 	_, offset := t.Zone()
 	w := t.UTC().Add(seconds(offset))
-	from, _ := t.ZoneBounds()
-	if from.IsZero() {
+	change, _ := t.ZoneBounds() // when the clocks were last changed
+	if change.IsZero() {
 		return w
 	}
-	if back := z.offset(from.Add(-1)) - offset; back > 0 && t.Before(from.Add(seconds(back))) {
+	back := z.offset(change.Add(-1)) - offset // by how many seconds they were set back
+	if back > 0 && t.Before(change.Add(seconds(back))) {
 		return w.In(second)
 	}
 	return w
