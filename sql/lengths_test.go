@@ -82,6 +82,7 @@ func TestStringFunctions(t *testing.T) {
 		"SELECT SPACE(2.5)":                         "   ",
 		"SELECT CONCAT(SPACE(-1), '|')":             "|",
 		"SELECT LPAD('a', 3, 'xy')":                 "xya",
+		"SELECT LPAD('a', -1e30, 'b')":              nil,
 		"SELECT RPAD('abc', 2, 'x')":                "ab",
 		"SELECT CONCAT('a', 1, 2.5)":                "a12.5",
 		"SELECT CONCAT('a', NULL)":                  nil,

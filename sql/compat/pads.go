@@ -86,7 +86,10 @@ func padLength(ctx *gms.Context, v any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if f := n.(float64); in != gms.InRange || f > 1<<62 || f < -1<<62 {
+	switch f := n.(float64); {
+	case f < -1<<62:
+		return -1, nil // as all negative lengths
+	case in != gms.InRange || f > 1<<62:
 		return 1 << 62, nil
 	}
 	v, _, err = types.Int64.Convert(ctx, v)
