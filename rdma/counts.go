@@ -96,7 +96,7 @@ func (w *CountersOf) Worker(worker int) *Counters {
 	return n.(*Counters)
 }
 
-// Sum returns what all have counted.
+// Sum returns what the counters of all workers have counted.
 func (w *CountersOf) Sum() (c Counts) {
 	w.workers.Range(func(_, n any) bool {
 		n.(*Counters).AddTo(&c)
