@@ -90,8 +90,8 @@ func (e *Endpoint) call(ctx context.Context, p *pending, arg []byte) ([]byte, er
 
 // sendUntilDone returns nil once the call is done, or the reason why it gave up.
 func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byte) error {
-	retryMax := e.retryMax()
-	for pause := min(retryMin, retryMax); ; pause = min(2*pause, retryMax) {
+	pauseMax := e.pauseMax()
+	for pause := min(retryMin, pauseMax); ; pause = min(2*pause, pauseMax) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -143,8 +143,9 @@ func (e *Endpoint) message(typ messageType, to Peer, kind uint8, arg []byte) (me
 	return message{typ: typ, kind: kind, id: e.mu.calls, from: e.self.Incarnation, to: to.Incarnation, speaks: e.mu.speaks, body: arg}, nil
 }
 
-// receiveReply ends the call that the reply belongs to. It drops replies that come late or twice,
-// that are for an earlier life of this machine, or that are from a life that was not called.
+// receiveReply ends the call that the reply belongs to, or notes that the other side is alive. It drops
+// replies that come late or twice, that are for an earlier life of this machine, that are of another kind
+// or machine than the call, or that are from a life that was not called, unless they say so.
 func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,6 +158,7 @@ func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 	if isOther := asked != AnyLife && asked != m.from; isOther != (m.status == otherLife) {
 		return
 	}
+	// ErrOtherLife says more than ErrRange, and receiveRequest looks at the life first, too.
 	if err := e.sharesVersionLocked(from, m); err != nil && m.status != otherLife {
 		p.finish(nil, err)
 		return

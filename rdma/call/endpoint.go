@@ -191,7 +191,7 @@ func (e *Endpoint) receiveRequest(from Peer, m message) {
 	} // otherwise the endpoint is closed or busy: the caller asks again
 }
 
-// run handles one call.
+// run handles one call, and answers it; but isClosed says why a closed endpoint sends no error.
 func (e *Endpoint) run(handler Handler, call callID, m message) {
 	defer e.ended(call)
 	body, err := handler(call.from, m.body)
@@ -215,6 +215,7 @@ func (e *Endpoint) isClosed() bool {
 	return e.mu.closed
 }
 
+// ended forgets a call whose handler has returned. After the last one it wakes Close.
 func (e *Endpoint) ended(call callID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

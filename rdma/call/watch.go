@@ -26,9 +26,9 @@ func (e *Endpoint) Patience() time.Duration {
 	return e.mu.watch.patience
 }
 
-// retryMax returns the longest time before a call is sent again. It is short enough for "running",
-// which answers repetitions, to come within Watch's patience.
-func (e *Endpoint) retryMax() time.Duration {
+// pauseMax returns the longest time before a call is sent again: retryMax, or less with Watch. It is short
+// enough for "running", which answers repetitions, to come within Watch's patience.
+func (e *Endpoint) pauseMax() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p := e.mu.watch.patience; p > 0 {

@@ -38,11 +38,13 @@ func (s *Script) Chosen(t *testing.T, d *datadriven.TestData) []Message {
 		what := ""
 		d.MaybeScanArgs(t, "what", &what)
 		matches := func(arg string, id rdma.MachineID) bool {
-			n := int(id)
+			n := int(id) // without the argument every machine matches
 			d.MaybeScanArgs(t, arg, &n)
 			return n == int(id)
 		}
-		return !matches("from", m.From) || !matches("to", m.To) || what != "" && s.Name(m) != what || m.IsReply && d.HasArg("no-answers")
+		isOtherCall := what != "" && s.Name(m) != what
+		isUnwanted := m.IsReply && d.HasArg("no-answers")
+		return !matches("from", m.From) || !matches("to", m.To) || isOtherCall || isUnwanted
 	})
 }
 

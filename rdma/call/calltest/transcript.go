@@ -38,8 +38,8 @@ func (t *Transcript) End(m rdma.MachineID, text string) {
 	t.lines = append(t.lines, line{m, lastRank, text})
 }
 
-// Take returns what has been recorded since the last Take. Actions stay in the order in which
-// they were recorded; messages from one machine to another, which may be concurrent, are in the
+// Take returns what has been recorded since the last Take. The actions that Do recorded stay in their
+// order; messages from one machine to another, which may be concurrent, and last actions are in the
 // order of their texts.
 func (t *Transcript) Take() string {
 	slices.SortStableFunc(t.lines, func(a, b line) int {

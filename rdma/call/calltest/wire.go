@@ -148,7 +148,7 @@ func parse(b []byte) (m Message, isMessage bool) {
 	m = Message{Kind: b[2], IsReply: b[1] == typeReply, Body: slices.Clone(b[headerBytes:]), datagram: slices.Clone(b)}
 	m.key = key{caller: le.Uint64(b[16:]), id: le.Uint64(b[8:]), isReply: m.IsReply}
 	if m.IsReply {
-		m.key.caller = le.Uint64(b[24:])
+		m.key.caller = le.Uint64(b[24:]) // the addressee of a reply
 		if b[3] == failed && len(m.Body) >= codeBytes {
 			m.Failure, m.Body = string(m.Body[codeBytes:]), nil
 		} else if b[3] != 0 {
@@ -158,4 +158,5 @@ func parse(b []byte) (m Message, isMessage bool) {
 	return m, true
 }
 
+// statuses are the values of Failure by status, for replies that bring no error text.
 var statuses = [...]string{"", "", "another life", "not handled here", "at work"}
