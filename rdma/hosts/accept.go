@@ -41,12 +41,13 @@ func Accept(door net.Listener, run func(func()), welcome func(accepted net.Conn,
 type Sockets struct {
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		of     map[net.Conn]rdma.MachineID
+		of     map[net.Conn]rdma.MachineID // the machine to which each belongs
 		closed bool
 	}
 }
 
-// Keep records that an accepted connection is machine from's; ok is false after Close.
+// Keep records that an accepted connection belongs to machine from. A caller that has not read the greeting
+// yet passes its own machine. After Close, Keep records nothing and returns false.
 func (s *Sockets) Keep(socket net.Conn, from rdma.MachineID) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,8 @@ func (a *Addresses) Forget(m rdma.MachineID, address string) {
 	}
 }
 
-// Of returns the address of another machine.
+// Of returns the address of another machine. ok is false if the machine has told none, and the caller
+// knows none.
 func (a *Addresses) Of(m rdma.MachineID) (address string, ok bool) {
 	a.mu.Lock()
 	address = a.mu.told[m].address

@@ -144,7 +144,7 @@ func (p Protocol) ReadReply(r io.Reader) (life uint64, err error) {
 		return 0, err
 	}
 	le := binary.LittleEndian
-	why, known := Refusals[Refusal(b[5])]
+	why, known := Refusals[Refusal(b[5])] // nil for Accepted
 	switch {
 	case le.Uint32(b[:]) != p.Magic:
 		return 0, ErrGarbage

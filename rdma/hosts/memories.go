@@ -84,7 +84,7 @@ type Copier struct {
 	ended bool // the copier copies nothing more
 }
 
-// targetLocked returns the memory of an operation.
+// targetLocked returns the memory of an operation, or fails as Check does.
 func (c *Copier) targetLocked(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
 	if c.ended {
 		return nil, rdma.ErrClosed

@@ -64,8 +64,8 @@ func (s *Security) client(host string) *tls.Config {
 	return c
 }
 
-// Hear makes the handshake of an accepted connection, and calls read for its greeting. Both
-// must end within GreetingMax.
+// Hear makes the handshake of an accepted connection, if TLS needs one, and calls read for its greeting.
+// Both must end within GreetingMax. Hear returns the connection to use from then on, and the greeting.
 func Hear[G any](ctx context.Context, s *Security, accepted net.Conn, read func(io.Reader) (G, error)) (stream net.Conn, g G, err error) {
 	socket := SocketOf(accepted)
 	if err = s.Tune(socket); err != nil {
@@ -88,8 +88,9 @@ func Hear[G any](ctx context.Context, s *Security, accepted net.Conn, read func(
 	return stream, g, socket.SetDeadline(time.Time{})
 }
 
-// Shake makes the handshake, over stream, of a connection to a machine at an address. It
-// returns the connection to use from then on.
+// Shake makes the handshake of a connection that this machine has opened to machine to. It returns the
+// connection to use from then on: without TLS, stream itself. It fails, too, if the other side may not act as
+// that machine.
 func (s *Security) Shake(ctx context.Context, stream net.Conn, to rdma.MachineID, address string) (net.Conn, error) {
 	if s.TLS == nil {
 		return stream, nil
