@@ -59,6 +59,8 @@ func (nic *NIC) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	}
 }
 
+// put hands a copy of b to the receiver, on a goroutine of its own. The datagram is lost if there is no
+// receiver or datagramsMax are on their way.
 func (m *mailbox) put(from rdma.MachineID, b []byte) {
 	if m.arriving.Add(1) > datagramsMax || m.receiver.Load() == nil {
 		m.arriving.Add(-1)

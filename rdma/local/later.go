@@ -126,6 +126,8 @@ func (l *later) next() (operation, bool) {
 	return l.mu.posted[0], true
 }
 
+// carryOut carries out a flushed operation and rings, if the operation is to ring. It returns the reason
+// why the operation failed.
 func (l *later) carryOut(o *operation) error {
 	q := l.queue
 	q.active.Store(1)
@@ -144,6 +146,7 @@ func (l *later) carryOut(o *operation) error {
 	return err
 }
 
+// carryOut copies between the memories. It does not ring.
 func (o *operation) carryOut() error {
 	if o.conn.broken.Load() {
 		return rdma.ErrBroken

@@ -88,7 +88,8 @@ func (n *Network) Mend(a, b rdma.MachineID) {
 // link names the cable between two machines; their order does not matter.
 func link(a, b rdma.MachineID) [2]rdma.MachineID { return [2]rdma.MachineID{min(a, b), max(a, b)} }
 
-// connect joins q to its sibling at another machine.
+// connect joins q to its sibling at another machine. It fails with ErrClosed if q is closed, and with
+// ErrBroken if there is no sibling or the cable is cut.
 func (n *Network) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

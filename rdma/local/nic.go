@@ -81,7 +81,7 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 // all of them.
 func (nic *NIC) Gone(rdma.MachineID) bool { return false }
 
-// Deaths implements rdma.NIC.
+// Deaths implements rdma.NIC. It never calls the function; see Gone.
 func (nic *NIC) Deaths(func(rdma.MachineID)) {}
 
 // Close implements rdma.NIC.

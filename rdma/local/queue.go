@@ -24,7 +24,7 @@ type Queue struct {
 type conn struct {
 	from, to *Queue
 	broken   atomic.Bool // set once, under network.mu
-	pending  int         // asynchronous mode: posted and not yet reported
+	pending  int         // asynchronous mode: posted and neither polled nor, if Unsignalled, carried out
 }
 
 var _ rdma.Queue = (*Queue)(nil)

@@ -36,6 +36,7 @@ func (r *registrations) lookup(k rdma.Key) *registration {
 	}
 }
 
+// home returns the slot at which the search for k begins.
 func (r *registrations) home(k rdma.Key) int {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	return int(uint64(k) * golden >> r.shift)
@@ -62,6 +63,7 @@ func (r *registrations) without(k rdma.Key) *registrations {
 	return next
 }
 
+// newRegistrations returns an empty table that is at most half full with count entries.
 func newRegistrations(count int) *registrations {
 	log := bits.Len(uint(max(2*count, 2) - 1))
 	return &registrations{shift: 64 - log, slots: make([]registration, 1<<log)}
