@@ -243,20 +243,20 @@ func testCutFlushesInOrder(t *testing.T, f Fabric) {
 			failed = true
 		}
 	}
-	flushed := false
+	lost := false // the completion before reported a failure
 	for n, c := range from.poll(len(pending)) {
 		if c.Tag != pending[n] {
 			t.Fatalf("completion %d has tag %d, want %d", n, c.Tag, pending[n])
 		}
-		if flushed && c.Err == nil || c.Err != nil && !errors.Is(c.Err, rdma.ErrBroken) {
+		if (lost && c.Err == nil) || (c.Err != nil && !errors.Is(c.Err, rdma.ErrBroken)) {
 			t.Fatalf("completion of write %d after a failure: %v", c.Tag, c.Err)
 		}
-		flushed = c.Err != nil
-		if !flushed {
+		lost = c.Err != nil
+		if !lost {
 			succeeded = c.Tag
 		}
 	}
-	if !failed && !flushed {
+	if !failed && !lost {
 		t.Error("no operation failed")
 	}
 	if v := to.memory.Load(0); v < succeeded || v > 100 {
@@ -292,7 +292,7 @@ func testNothingOvertakesAFailure(t *testing.T, f Fabric) {
 	for _, c := range from.poll(pending) {
 		failed[c.Tag] = c.Err != nil
 	}
-	lost := uint64(0)
+	lost := uint64(0) // the first write that failed; 0 if none has
 	for i := uint64(1); i <= last; i++ {
 		switch {
 		case failed[i] && lost == 0:

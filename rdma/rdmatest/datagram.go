@@ -25,6 +25,7 @@ func (m *machine) listen() *mailbox {
 	return box
 }
 
+// letter returns the key of a datagram in mailbox.got.
 func letter(from rdma.MachineID, b []byte) string { return fmt.Sprintf("%d: %s", from, b) }
 
 func (box *mailbox) has(from rdma.MachineID, b []byte) bool {
@@ -33,6 +34,7 @@ func (box *mailbox) has(from rdma.MachineID, b []byte) bool {
 	return box.got[letter(from, b)] > 0
 }
 
+// count returns how many different datagrams have arrived.
 func (box *mailbox) count() int {
 	box.mu.Lock()
 	defer box.mu.Unlock()

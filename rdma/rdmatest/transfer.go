@@ -122,7 +122,8 @@ func testOrderOfOneQueue(t *testing.T, f Fabric) {
 	}
 }
 
-// must returns a post's result, and fails the test if the post failed.
+// must returns a post's result, and fails the test if the post failed. Used as must(post)(t): Go passes two
+// results on only to a call that has no other arguments.
 func must(done bool, err error) func(*testing.T) bool {
 	return func(t *testing.T) bool {
 		t.Helper()
@@ -280,7 +281,7 @@ func testUnknownKey(t *testing.T, f Fabric) {
 	}
 	for k := rdma.Key(1); k < 500; k++ {
 		err := from.write(2, k<<32, 8*uint64(k), words(1, uint64(k)))
-		if gone := k%2 == 1; gone && !isKeyError(err) || !gone && err != nil {
+		if gone := k%2 == 1; (gone && !isKeyError(err)) || (!gone && err != nil) {
 			t.Errorf("write to key %#x, deregistered %v: %v", k<<32, gone, err)
 		}
 	}
@@ -320,7 +321,7 @@ func testRefusedOperationsBreakNothing(t *testing.T, f Fabric) {
 		}
 	}
 	for _, c := range from.poll(pending) {
-		if want := refused[c.Tag]; !errors.Is(c.Err, want) || want == nil && c.Err != nil {
+		if want := refused[c.Tag]; !errors.Is(c.Err, want) || (want == nil && c.Err != nil) {
 			t.Errorf("completion %+v, want %v", c, want)
 		}
 	}
@@ -354,7 +355,7 @@ func testRegistrationEndsMeanwhile(t *testing.T, f Fabric) {
 			if i%9 == 0 {
 				from.q.Flush()
 			}
-			if err != nil && !isRefusal(err) || err == nil && done && i >= 100 {
+			if (err != nil && !isRefusal(err)) || (err == nil && done && i >= 100) {
 				t.Fatalf("write %d: %v, %v", i+1, done, err)
 			}
 			if done {
@@ -366,14 +367,14 @@ func testRegistrationEndsMeanwhile(t *testing.T, f Fabric) {
 		}
 		failed := false
 		for _, c := range from.poll(pending) {
-			if c.Err != nil && !isRefusal(c.Err) || c.Err == nil && failed {
+			if (c.Err != nil && !isRefusal(c.Err)) || (c.Err == nil && failed) {
 				t.Fatalf("completion %+v, after a failure %v", c, failed)
 			}
 			if failed = c.Err != nil; !failed {
 				written = c.Tag + 1
 			}
 		}
-		if v := other.Load(0); v > round<<32|100 || written > 0 && v < round<<32|written {
+		if v := other.Load(0); v > round<<32|100 || (written > 0 && v < round<<32|written) {
 			t.Errorf("round %d: memory holds %#x, after %d writes", round, v, written)
 		}
 		if err := from.write(2, key, 0, words(1, round+1)); err != nil {
