@@ -39,6 +39,7 @@ func MemoryFor(n int) uint64 {
 	return max(BytesMin, controlBytes+(Space(n)+frameBytes+nvram.LineBytes-1)&^(nvram.LineBytes-1))
 }
 
+// padded returns n rounded up to whole words.
 func padded(n int) uint64 { return (uint64(n) + wordBytes - 1) &^ (wordBytes - 1) }
 
 // seal returns the word that says that everything before position p has been written. With one
@@ -55,11 +56,13 @@ func seal(nonce, p uint64) uint64 {
 // follows, or noRecord. The upper half of the state is a check, which lengthOf verifies.
 func stateOf(seal, length uint64) uint64 { return check(seal) | length }
 
-// lengthOf returns the length in a state; ok is false if the state does not belong to the seal.
+// lengthOf returns the length in a state; ok is false if the state does not belong to the seal. noRecord,
+// the largest length, is the mask of the lower half.
 func lengthOf(seal, state uint64) (length uint64, ok bool) {
 	return state & noRecord, state&^noRecord == check(seal)
 }
 
+// check returns the upper half of the states of a frame with the given seal; the lower half is 0.
 func check(seal uint64) uint64 { return ^seal &^ noRecord }
 
 // A State tells a Sender about a ring at another machine. The receiver's machine sends it when the

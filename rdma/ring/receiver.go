@@ -116,7 +116,7 @@ func (r *Receiver) after(c cursor) (next cursor, length uint64, err error) {
 		return c, 0, &CorruptError{What: "state", Position: c.pos, Word: state}
 	}
 	space := frameBytes + padded(int(length))
-	if c.pos-r.head+space+frameBytes > r.bytes {
+	if c.pos-r.head+space+frameBytes > r.bytes { // with its next frame, the record would reach beyond the head
 		return c, 0, &CorruptError{What: "length", Position: c.pos, Word: length}
 	}
 	next = r.cursor(c.pos+space, r.wrap(c.offset+space))
@@ -246,8 +246,8 @@ func (r *Receiver) State() (State, error) {
 }
 
 // Reset empties the ring and gives it a new random nonce, so that late writes of the earlier sender
-// do not count as records. Positions go on from Next, since no head written to the credit is higher.
-// If Reset is interrupted, the ring is left unformatted.
+// do not count as records. Positions go on from Next: no head that was written to a credit is higher, so a
+// new Sender ignores such a head if it arrives late. If Reset is interrupted, the ring is left unformatted.
 func (r *Receiver) Reset(nonce uint64) {
 	r.memory.Store(r.base+magicAt, 0)
 	if sabotage.Nonce.Skipped() {

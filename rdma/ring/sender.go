@@ -136,8 +136,8 @@ func (s *Sender) stage(parts [][]byte) {
 }
 
 // Stage returns a buffer of n bytes for the payload of the next record, which Post or PostReserved
-// appends. Its content is undefined. It is valid until the next call of Post, PostReserved, Stage,
-// Append or AppendReserved.
+// appends. Its content is undefined. It is valid until the next call of Stage, or of a method that posts or
+// appends.
 func (s *Sender) Stage(n int) []byte {
 	s.staged = n
 	if s.memory != nil {
