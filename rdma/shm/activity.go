@@ -10,14 +10,14 @@ import "github.com/farmsql/farmsql/rdma"
 // Outside of operations the other fields are 0. An older program does not set the described bit: its
 // operation may be on any machine and key.
 const (
-	describedBit  = 1 << 63
-	activeKeyAt   = 48
-	activeMachine = 32
+	describedBit    = 1 << 63
+	activeKeyAt     = 48
+	activeMachineAt = 32
 )
 
 // activity returns the active word of the operation that begins with this count.
 func activity(count uint32, to rdma.MachineID, k rdma.Key) uint64 {
-	return describedBit | keyHash(k)<<activeKeyAt | uint64(to)<<activeMachine | uint64(count)
+	return describedBit | keyHash(k)<<activeKeyAt | uint64(to)<<activeMachineAt | uint64(count)
 }
 
 // keyHash returns 15 bits of a key's hash. A wait for operations on one key therefore also waits for
@@ -27,7 +27,7 @@ func keyHash(k rdma.Key) uint64 { return uint64(k) * 0x9e3779b97f4a7c15 >> 49 }
 // onMachine returns a predicate that accepts operations that may be on machine m.
 func onMachine(m rdma.MachineID) func(active uint64) bool {
 	return func(active uint64) bool {
-		return active&describedBit == 0 || rdma.MachineID(active>>activeMachine) == m
+		return active&describedBit == 0 || rdma.MachineID(active>>activeMachineAt) == m
 	}
 }
 
@@ -35,7 +35,7 @@ func onMachine(m rdma.MachineID) func(active uint64) bool {
 func onMemory(m rdma.MachineID, k rdma.Key) func(active uint64) bool {
 	onM, hash := onMachine(m), keyHash(k)
 	return func(active uint64) bool {
-		return onM(active) && (active&describedBit == 0 || active&^describedBit>>activeKeyAt == hash)
+		return onM(active) && (active&describedBit == 0 || (active&^describedBit)>>activeKeyAt == hash)
 	}
 }
 

@@ -15,7 +15,8 @@ var _ rdma.Counter = (*NIC)(nil)
 func (nic *NIC) Counts() rdma.Counts {
 	c := nic.counts.Sum()
 	for w := range nic.state.workers() {
-		c.Operations += nic.state.active(int(w)).Load() & (1<<32 - 1) / 2
+		count := uint32(nic.state.active(int(w)).Load()) // the low half
+		c.Operations += uint64(count / 2)
 	}
 	runtime.KeepAlive(nic)
 	return c

@@ -27,7 +27,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	}
 	le := binary.LittleEndian
 	datagram := le.AppendUint32(make([]byte, 0, datagramHeaderBytes+len(b)), datagramMagic)
-	datagram = append(le.AppendUint32(datagram, uint32(nic.machine)<<16), b...)
+	datagram = append(le.AppendUint32(datagram, uint32(nic.machine)<<16), b...) // reserved and from in one
 	raw, err := nic.mail.SyscallConn()
 	if err != nil {
 		return nic.datagramError(to, b, rdma.ErrClosed)
@@ -44,6 +44,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	return nil
 }
 
+// mayDatagram returns the error of a datagram that cannot be sent because the NIC is closed or b is too long.
 func (nic *NIC) mayDatagram(to rdma.MachineID, b []byte) error {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()

@@ -26,7 +26,7 @@ func DrillFile(a, b rdma.MachineID) string { return fmt.Sprintf("cut-%d-%d", a, 
 func (nic *NIC) drill() {
 	cut := make(map[rdma.MachineID]bool)
 	for !nic.isClosed() {
-		for other := range rdma.MachineID(16) {
+		for other := range rdma.MachineID(16) { // drills use no higher numbers
 			file := DrillFile(min(nic.machine, other), max(nic.machine, other))
 			_, err := os.Stat(filepath.Join(filepath.Dir(nic.file("state")), file))
 			switch exists := !errors.Is(err, fs.ErrNotExist); {

@@ -182,6 +182,7 @@ func (f *folder) dial(m rdma.MachineID) (net.Conn, error) {
 // exists, and no process listens. A missing socket proves nothing.
 func saysGone(err error) bool { return errors.Is(err, unix.ECONNREFUSED) }
 
+// isGone reports whether machine m certainly has no process.
 func (f *folder) isGone(m rdma.MachineID) bool {
 	conn, err := f.dial(m)
 	if err == nil {

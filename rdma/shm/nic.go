@@ -308,7 +308,7 @@ func (nic *NIC) isCut(from rdma.MachineID) bool {
 }
 
 // Gone implements rdma.NIC. It returns true once a machine has seen the end of the process and
-// marked that life dead, or the NIC was closed.
+// marked that life dead, or the NIC was closed; but false if this machine has cut the cable.
 func (nic *NIC) Gone(m rdma.MachineID) bool {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -351,7 +351,9 @@ func (nic *NIC) Close() error {
 		nic.closeQueueLocked(q)
 	}
 	nic.mu.Unlock()
-	_ = nic.settle(0, onMachine(nic.machine)) // once while alive: peers do not wait for operations of a machine that is not
+	// First this machine's own operations must end while it is marked alive: a peer that takes memory away
+	// waits only for operations of living machines.
+	_ = nic.settle(0, onMachine(nic.machine))
 	nic.state.alive.Store(hasLeft)
 	_ = nic.settle(0, onMachine(nic.machine))
 	return nic.leave()

@@ -42,7 +42,7 @@ func (c *conn) holds() bool {
 	return !c.broken.Load() && c.peer.state.isAlive() && c.open.Load() == c.opened
 }
 
-// attachment returns the memory registered under k, if it is mapped.
+// attachment returns the memory registered under k; nil if it is not mapped, or the registration has ended.
 func (p *peer) attachment(k rdma.Key) *attachment {
 	a := (*p.attached.Load())[k]
 	if a == nil || a.current.Load() != a.generation {
@@ -51,7 +51,8 @@ func (p *peer) attachment(k rdma.Key) *attachment {
 	return a
 }
 
-// connect joins q to its sibling at another machine.
+// connect joins q to its sibling at another machine. It fails with ErrClosed if q is closed, and otherwise
+// with ErrBroken.
 func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -78,7 +79,8 @@ func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	return c, nil
 }
 
-// peerLocked returns the present life of a machine, or nil if that life is over.
+// peerLocked returns the present life of a machine, or nil if that life is over. It fails if the machine
+// cannot be found or reached.
 func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	if p := nic.mu.peers[m]; p != nil && p.isAlive() {
 		return p, nil
@@ -124,7 +126,8 @@ func (nic *NIC) forgetLocked(m rdma.MachineID) {
 	}
 }
 
-// watch waits for the end of the peer's process, then marks its life as over and reports a death.
+// watch waits for the end of the peer's process, and then marks the peer's life as over. It reports a death,
+// unless the peer's NIC was closed first or the machine has joined again.
 func (nic *NIC) watch(p *peer) {
 	if _, err := p.monitor.Read(make([]byte, 1)); errors.Is(err, net.ErrClosed) {
 		return
@@ -148,7 +151,7 @@ func (nic *NIC) attach(p *peer, k rdma.Key) error {
 		return nil
 	}
 	r, ok := p.state.lookup(k)
-	if !ok || r.bytes > 1<<62 {
+	if !ok || r.bytes > 1<<62 { // no memory is that long: the state file holds garbage
 		return rdma.ErrKey
 	}
 	memory, err := nvram.Attach(r.location, int64(r.bytes))

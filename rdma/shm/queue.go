@@ -19,7 +19,7 @@ type Queue struct {
 	count  uint32  // the low half of active
 	conns  []*conn // indexed by machine; nil for a machine to which there was no connection
 	// asleep is the connection whose other end the last Ring or WriteRing found asleep, or nil. wake is
-	// futexWake.
+	// futexWake, except in tests.
 	asleep *conn
 	wake   func(rung *atomic.Uint32)
 }
@@ -119,6 +119,7 @@ func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []
 	return false, &rdma.Error{Op: op, To: to, Key: k, Offset: off, Bytes: len(b), Err: errors.Join(rdma.ErrBroken, errUnobtainable)}
 }
 
+// connect makes a connection to a machine, in place of a former one.
 func (q *Queue) connect(to rdma.MachineID) error {
 	var c *conn
 	err := guard(func() (err error) {
@@ -135,7 +136,8 @@ func (q *Queue) connect(to rdma.MachineID) error {
 	return nil
 }
 
-// try is the fast path: nothing in it allocates, locks or calls the system.
+// try is the fast path: nothing in it allocates, locks or calls the system. It returns errNoConn or
+// errNotAttached if that precondition is missing.
 func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (err error) {
 	q.count++
 	q.active.Store(activity(q.count, to, k))

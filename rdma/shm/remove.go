@@ -69,7 +69,7 @@ func removeUnused(path string) (bool, error) {
 		return false, fmt.Errorf("shm: %w", err)
 	}
 	for _, e := range entries {
-		if !ours.MatchString(e.Name()) || filepath.Ext(e.Name()) == ".lock" && !isFree(filepath.Join(path, e.Name())) {
+		if !ours.MatchString(e.Name()) || (filepath.Ext(e.Name()) == ".lock" && !isFree(filepath.Join(path, e.Name()))) {
 			return false, nil
 		}
 	}

@@ -58,7 +58,7 @@ func (nic *NIC) settleMachine(s *state, concerns func(active uint64) bool, expir
 // retryAfter is the pause before a system call that failed for lack of a resource is repeated.
 const retryAfter = 10 * time.Millisecond
 
-// states returns the present lives of all machines.
+// states returns the newest known life of each machine. It fails only for lack of resources.
 func (nic *NIC) states() ([]*state, error) {
 	machines, err := nic.folder.machines()
 	if err != nil {
@@ -85,7 +85,8 @@ func isShortage(err error) bool {
 	return false
 }
 
-// stateOfLocked maps the state file of a machine, unless it has mapped it before.
+// stateOfLocked maps the state file of a machine, unless it has mapped it before. If it cannot look for the
+// file, for instance because that is gone, it returns the error together with the newest state that it knows.
 func (nic *NIC) stateOfLocked(m rdma.MachineID) (*state, error) {
 	path := nic.folder.file(m, "state")
 	if known := nic.mu.states[m]; known != nil {
@@ -109,6 +110,7 @@ func (nic *NIC) settleWorker(s *state, worker int, concerns func(active uint64) 
 	if began%2 == 0 || !concerns(began) { // an even count means: between operations
 		return true
 	}
+	// This machine's own operations may go on after Close has marked it as not alive.
 	for spins := 0; active.Load() == began && (s == nic.state || s.isAlive()); spins++ {
 		runtime.Gosched()
 		if spins < 1000 {

@@ -30,7 +30,6 @@ type registration struct {
 
 // home returns the number of the slot at which a search for k begins. Slots are a hash table with
 // linear probing: a search passes over freed slots and stops at a slot that was never used.
-
 func home(k rdma.Key) uint64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	return uint64(k) * golden % slotsMax
@@ -39,14 +38,14 @@ func home(k rdma.Key) uint64 {
 // probe visits the slots that may hold k, until visit returns false.
 func (s *state) probe(k rdma.Key, visit func(slot, generation uint64) bool) {
 	for i := range uint64(slotsMax) {
-		slot := slotsAt + (home(k)+i)%slotsMax*slotBytes
+		slot := slotsAt + ((home(k)+i)%slotsMax)*slotBytes
 		if !visit(slot, s.memory.Load(slot+generationAt)) {
 			return
 		}
 	}
 }
 
-// lookup finds k's registration.
+// lookup finds k's registration. ok is false if there is none, or if its slot changes meanwhile.
 func (s *state) lookup(k rdma.Key) (found registration, ok bool) {
 	s.probe(k, func(slot, generation uint64) bool {
 		if generation%2 == 1 && s.memory.Load(slot+keyAt) == uint64(k) {
