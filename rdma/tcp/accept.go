@@ -52,7 +52,7 @@ func (nic *NIC) serve(socket, stream net.Conn, g hosts.Greeting) error {
 		defer close(a.ended)
 		defer nic.dismiss(a)
 	}
-	if r.Refusal == hosts.Accepted && g.Purpose != operations && !nic.isNewest(g) {
+	if r.Refusal == hosts.Accepted && g.Purpose != operations && !nic.isNewest(g) { // for operations, admit has checked it
 		r.Refusal = hosts.Outdated
 	}
 	var key []byte
@@ -79,7 +79,7 @@ func (nic *NIC) serve(socket, stream net.Conn, g hosts.Greeting) error {
 	return nil
 }
 
-// refuses checks a greeting.
+// refuses returns why a greeting is refused, or hosts.Accepted. It does not look at the sender's life.
 func (nic *NIC) refuses(stream net.Conn, g hosts.Greeting) hosts.Refusal {
 	switch {
 	case g.Cluster != nic.cfg.Cluster:
@@ -110,7 +110,7 @@ func (nic *NIC) admit(socket, stream net.Conn, g hosts.Greeting) (*agent, hosts.
 		return nil, r
 	}
 	former := nic.mu.agents.Remove(func(old hosts.AgentID, a *agent) bool {
-		return old == id || old.From == id.From && a.life != g.Life
+		return old == id || (old.From == id.From && a.life != g.Life)
 	})
 	a := newAgent(c, q, socket, stream, id, g)
 	nic.mu.agents[id] = a
@@ -119,7 +119,8 @@ func (nic *NIC) admit(socket, stream net.Conn, g hosts.Greeting) (*agent, hosts.
 	return a, hosts.Accepted
 }
 
-// admitsLocked returns why there can be no agent for a greeting, or accepted.
+// admitsLocked returns why there can be no agent for a greeting, or hosts.Accepted. It notes the greeting's
+// life, if that is the newest.
 func (nic *NIC) admitsLocked(id hosts.AgentID, q *Queue, g hosts.Greeting) hosts.Refusal {
 	present := nic.mu.agents[id]
 	switch {

@@ -68,7 +68,9 @@ func newConn(q *Queue, to rdma.MachineID) *conn {
 	return c
 }
 
-// appendLocked appends an operation to what will be sent.
+// appendLocked appends an operation to what will be sent. It fails with rdma.ErrFull if too many operations
+// are pending or too many bytes are unsent. The operation asks for an answer if it is signalled, or if
+// askEvery operations have not asked.
 func (c *conn) appendLocked(p pending, src []byte) error {
 	unsent := len(c.mu.frames)
 	if c.mu.link != nil {

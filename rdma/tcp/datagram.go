@@ -65,8 +65,8 @@ type mail struct {
 		openers map[uint64]*opener                // indexed by the number of the key
 		heard   map[rdma.MachineID]*atomic.Uint64 // datagrams that have been delivered, by sender
 		keys    map[rdma.MachineID]handedOut
-		asked   map[rdma.MachineID]time.Time
-		asking  map[rdma.MachineID]bool
+		asked   map[rdma.MachineID]time.Time // when a machine was last asked for a key
+		asking  map[rdma.MachineID]bool      // the machines that are being asked for a key
 	}
 }
 
@@ -81,8 +81,8 @@ type sealer struct {
 	sent    uint64
 	name    string // the address as hosts.Addresses has returned it
 	address netip.AddrPort
-	since   time.Time
-	heard   uint64 // datagrams that had come from the machine by then
+	since   time.Time // when the machine handed out the key
+	heard   uint64    // datagrams that had come from the machine by then
 }
 
 // An opener is the key for datagrams from one machine.
@@ -335,6 +335,8 @@ func (m *mail) askLocked(to rdma.MachineID) {
 	}
 }
 
+// ask asks a machine for a key. If the machine answers, although no datagram has come from it in the time of
+// the former key (isSilentLocked), ask calls Config.Silent.
 func (m *mail) ask(to rdma.MachineID) {
 	defer func() {
 		m.mu.Lock()

@@ -12,7 +12,8 @@ import (
 var errNoAddress = errors.New("tcp: the machine has no address")
 
 // dial connects to another machine and sends it g, of which the caller fills in purpose, to and worker.
-// If more is not nil, dial fills it with the bytes that follow the reply.
+// If more is not nil, dial fills it with the bytes that follow the reply. An address at which this fails is
+// forgotten, unless ctx has ended.
 func (nic *NIC) dial(ctx context.Context, g hosts.Greeting, more []byte) (*link, error) {
 	address, ok := nic.addresses.Of(g.To)
 	err := errNoAddress
@@ -31,6 +32,7 @@ func (nic *NIC) dial(ctx context.Context, g hosts.Greeting, more []byte) (*link,
 	return nil, err
 }
 
+// dialAt is dial for an address, with connectMax as a limit.
 func (nic *NIC) dialAt(ctx context.Context, address string, g hosts.Greeting, more []byte) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectMax)
 	defer cancel()
@@ -40,7 +42,7 @@ func (nic *NIC) dialAt(ctx context.Context, address string, g hosts.Greeting, mo
 		return nil, err
 	}
 	socket := dialed.(*net.TCPConn)
-	defer context.AfterFunc(ctx, func() { _ = socket.Close() })()
+	defer context.AfterFunc(ctx, func() { _ = socket.Close() })() // the stop function; it runs before cancel
 	l, err := nic.greet(ctx, socket, address, g, more)
 	if err != nil {
 		_ = socket.Close()
@@ -49,6 +51,7 @@ func (nic *NIC) dialAt(ctx context.Context, address string, g hosts.Greeting, mo
 	return l, nil
 }
 
+// greet makes the handshake of a connection, sends the greeting and reads the reply, and then more.
 func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, address string, g hosts.Greeting, more []byte) (*link, error) {
 	if err := nic.security.Tune(socket); err != nil {
 		return nil, err

@@ -53,6 +53,8 @@ const (
 	outOfRange
 )
 
+// outcomeOf returns the outcome for an error of an agent's Copier. While the agent runs, the Copier has not
+// ended, so any error but rdma.ErrKey is rdma.ErrRange.
 func outcomeOf(err error) outcome {
 	switch err {
 	case nil:

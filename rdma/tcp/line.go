@@ -32,7 +32,7 @@ type Line struct {
 	user   atomic.Pointer[func(to rdma.MachineID, key [LineKeyBytes]byte)]
 }
 
-// listenUDP opens a socket. If isShared, another one of this user can be opened at the same address.
+// listenUDP opens a UDP socket. If isShared, this user can open another socket at the same address.
 func listenUDP(at *net.TCPAddr, isShared bool) (*net.UDPConn, error) {
 	var config net.ListenConfig
 	if isShared {

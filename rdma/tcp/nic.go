@@ -106,6 +106,7 @@ func withoutUDP(at *net.TCPAddr, err error) error {
 	return fmt.Errorf("the port %d of UDP, over which leases and configurations go, cannot be used as that of TCP can: %w", at.Port, err)
 }
 
+// taken wraps an error of opening a socket, in rdma.ErrMachineTaken if the address is in use.
 func (nic *NIC) taken(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("tcp: %w: %w", rdma.ErrMachineTaken, err)
