@@ -65,7 +65,7 @@ func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 	return nil
 }
 
-// refuses checks a greeting.
+// refuses returns why a greeting is refused. If it is accepted, refuses notes the sender's life.
 func (nic *NIC) refuses(stream net.Conn, g greeting) hosts.Refusal {
 	isPermitted := nic.security.Permit(stream, g.From) == nil
 	nic.mu.Lock()
@@ -97,7 +97,7 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, hosts.Refusa
 	id := hosts.AgentID{From: g.From, Worker: int(g.Worker)}
 	nic.mu.Lock()
 	former := nic.mu.agents.Remove(func(old hosts.AgentID, a *agent) bool {
-		return old == id && !a.isNewerThan(g) || old.From == id.From && a.life < g.Life
+		return (old == id && !a.isNewerThan(g)) || (old.From == id.From && a.life < g.Life)
 	})
 	q := nic.mu.queues[id.Worker]
 	if q != nil {
@@ -129,7 +129,7 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, hosts.Refusa
 // isNewerThan reports whether the agent's connection is newer than the one that sent the greeting: of a later life of
 // the other machine, or made later in the same life.
 func (a *agent) isNewerThan(g greeting) bool {
-	return a.life > g.Life || a.life == g.Life && g.IsBefore(a.dial)
+	return a.life > g.Life || (a.life == g.Life && g.IsBefore(a.dial))
 }
 
 // enter adds an agent to the table, or returns the reason to refuse it.
@@ -141,7 +141,7 @@ func (nic *NIC) enter(a *agent, q *Queue) hosts.Refusal {
 		return hosts.Leaving
 	case nic.mu.queues[a.id.Worker] != q:
 		return hosts.NoWorker
-	case nic.mu.agents[a.id] != nil || nic.mu.lives[a.id.From] > a.life:
+	case nic.mu.agents[a.id] != nil || nic.mu.lives[a.id.From] > a.life: // a newer connection, or life, came first
 		return hosts.Outdated
 	}
 	nic.mu.agents[a.id] = a
@@ -167,6 +167,7 @@ func (nic *NIC) dial(ctx context.Context, g greeting) (stream net.Conn, to addre
 	return nil, to, err
 }
 
+// dialAt is dial for an address, with hosts.GreetingMax as a limit.
 func (nic *NIC) dialAt(ctx context.Context, at string, g greeting) (stream net.Conn, to address, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hosts.GreetingMax)
 	defer cancel()
@@ -175,9 +176,9 @@ func (nic *NIC) dialAt(ctx context.Context, at string, g greeting) (stream net.C
 	if err != nil {
 		return nil, to, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) }) // in the past: greet fails
 	stream, to, err = nic.greet(ctx, socket.(*net.TCPConn), at, g)
-	if !stop() && err == nil {
+	if !stop() && err == nil { // the deadline is set, so the connection is of no use
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -186,6 +187,7 @@ func (nic *NIC) dialAt(ctx context.Context, at string, g greeting) (stream net.C
 	return stream, to, nil
 }
 
+// greet makes the handshake of a connection, sends the greeting and reads the reply.
 func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, at string, g greeting) (stream net.Conn, to address, err error) {
 	if err = nic.security.Tune(socket); err != nil {
 		return nil, to, err

@@ -39,7 +39,7 @@ type assembly struct {
 // A partial is a datagram of which parts are missing.
 type partial struct {
 	number  uint64
-	part    int // the length of a part
+	length  int // the bytes of each part but the last
 	b       []byte
 	has     []bool
 	missing int
@@ -55,19 +55,20 @@ func (a *assembly) add(packet []byte) (from rdma.MachineID, b []byte, ok bool) {
 	}
 	from = rdma.MachineID(le.Uint16(packet[6:]))
 	number, part, length, bytes := le.Uint64(packet[8:]), int(le.Uint16(packet[16:])), int(le.Uint16(packet[18:])), int(le.Uint32(packet[20:]))
-	text := packet[partHeaderBytes:]
-	if length == 0 || bytes > rdma.DatagramBytesMax || part*length > bytes || len(text) != min(length, bytes-part*length) || part > 0 && len(text) == 0 {
+	text, begin := packet[partHeaderBytes:], part*length
+	isEmptyPart := part > 0 && len(text) == 0 // part 0 of an empty datagram is empty, too
+	if length == 0 || bytes > rdma.DatagramBytesMax || begin > bytes || len(text) != min(length, bytes-begin) || isEmptyPart {
 		return from, nil, false
 	}
 	if bytes <= length {
 		return from, text, true
 	}
 	p := a.find(from, number, length, bytes)
-	if p.part != length || len(p.b) != bytes || p.has[part] {
+	if p.length != length || len(p.b) != bytes || p.has[part] {
 		return from, nil, false
 	}
 	p.has[part] = true
-	copy(p.b[part*length:], text)
+	copy(p.b[begin:], text)
 	if p.missing--; p.missing > 0 {
 		return from, nil, false
 	}
@@ -75,7 +76,8 @@ func (a *assembly) add(packet []byte) (from rdma.MachineID, b []byte, ok bool) {
 	return from, p.b, true
 }
 
-// find returns the datagram of a number, and begins it if this is its first part.
+// find returns the datagram of a number, and begins it if this is its first part. If the machine has
+// partialMax others that are incomplete, find drops the oldest of them.
 func (a *assembly) find(from rdma.MachineID, number uint64, length, bytes int) *partial {
 	all := a.partial[from]
 	for _, p := range all {
@@ -87,7 +89,7 @@ func (a *assembly) find(from rdma.MachineID, number uint64, length, bytes int) *
 		all = all[1:]
 	}
 	parts := (bytes + length - 1) / length
-	p := &partial{number: number, part: length, b: make([]byte, bytes), has: make([]bool, parts), missing: parts}
+	p := &partial{number: number, length: length, b: make([]byte, bytes), has: make([]bool, parts), missing: parts}
 	a.partial[from] = append(all, p)
 	return p
 }

@@ -162,7 +162,7 @@ const inlineMax = 128
 // chooseGID chooses the GID with the given index. With AnyGID it chooses the first of RoCE v2
 // that holds an IPv4 address, or else the first of all.
 func (c *verbsCard) chooseGID(index, n int) error {
-	first := -1
+	chosen := -1
 	for i := range n {
 		if index != AnyGID && i != index {
 			continue
@@ -172,18 +172,18 @@ func (c *verbsCard) chooseGID(index, n int) error {
 		if C.fv_gid(c.context, C.int(c.lim.port), C.int(i), (*C.uint8_t)(&gid[0]), &kind) != 0 || gid == [16]byte{} {
 			continue
 		}
-		isIPv4 := kind == 2 && [12]byte(gid[:12]) == [12]byte{10: 0xff, 11: 0xff}
-		if first < 0 || isIPv4 {
-			first, c.gid, c.lim.self.gid = i, i, gid
+		isIPv4 := kind == 2 && [12]byte(gid[:12]) == [12]byte{10: 0xff, 11: 0xff} // kind 2 is RoCE v2
+		if chosen < 0 || isIPv4 {
+			chosen, c.gid, c.lim.self.gid = i, i, gid
 		}
 		if isIPv4 {
 			break
 		}
 	}
-	if first < 0 && index != AnyGID {
+	if chosen < 0 && index != AnyGID {
 		return fmt.Errorf("there is no GID of index %d", index)
 	}
-	if first < 0 {
+	if chosen < 0 {
 		return errors.New("the port has no GID: does its interface have an address?")
 	}
 	return nil
@@ -370,7 +370,8 @@ func (l *verbsLane) grow(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.entries+n > l.room {
-		if err := failed(fmt.Sprintf("growing a completion queue to %d entries", 2*(l.entries+n)), C.ibv_resize_cq(l.cq, C.int(2*(l.entries+n)))); err != nil {
+		wanted := 2 * (l.entries + n) // twice as many as now, so that growing is rare
+		if err := failed(fmt.Sprintf("growing a completion queue to %d entries", wanted), C.ibv_resize_cq(l.cq, C.int(wanted))); err != nil {
 			return err
 		}
 		l.room = int(l.cq.cqe)
@@ -379,6 +380,7 @@ func (l *verbsLane) grow(n int) error {
 	return nil
 }
 
+// shrink gives up n completions. The completion queue keeps its size.
 func (l *verbsLane) shrink(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

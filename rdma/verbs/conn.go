@@ -108,7 +108,9 @@ func (q *Queue) newConnLocked(to rdma.MachineID) *conn {
 	return c
 }
 
-// acceptLocked issues an operation, or lets it wait.
+// acceptLocked issues an operation, or lets it wait. It fails with rdma.ErrFull, and with rdma.ErrRange if
+// the place is outside of a known registration; but if others wait, issueNextLocked refuses the operation in
+// its turn.
 func (c *conn) acceptLocked(o operation, src []byte) error {
 	if len(c.mu.entries)+len(c.mu.waiting)+len(c.mu.finished) >= depth || c.mu.bytes > waitingMax {
 		return rdma.ErrFull
@@ -172,7 +174,7 @@ func (c *conn) issueWaitingLocked() {
 func (c *conn) handOverLocked() {
 	before := len(c.q.mu.reports)
 	c.issueWaitingLocked()
-	if isNews := c.q.exchangeLocked(); isNews || before == 0 && len(c.q.mu.reports) > 0 {
+	if isNews := c.q.exchangeLocked(); isNews || (before == 0 && len(c.q.mu.reports) > 0) {
 		c.q.bell.Ring()
 	}
 }
@@ -197,8 +199,8 @@ func (c *conn) issueNextLocked(o *operation) bool {
 }
 
 // issueLocked makes the requests of an operation. It returns false if there is no room for all
-// of them now. For an operation that is refused it makes an entry without a request, so that
-// the refusal is reported in its turn.
+// of them now; a later call makes the rest. For an operation that is refused it makes an entry
+// without a request, so that the refusal is reported in its turn.
 func (c *conn) issueLocked(o *operation, m *remote) bool {
 	if o.err != nil {
 		o.src = nil
@@ -208,6 +210,7 @@ func (c *conn) issueLocked(o *operation, m *remote) bool {
 	for {
 		from := o.off + uint64(o.issued)
 		n := min(o.bytes-o.issued, chunkBytes-int(from%rdma.LineBytes), pieceBytes-int(from%pieceBytes)) // chunks end at the end of a line
+		// These are for a ring, which has no bytes to stage.
 		at, end, ok := uint64(0), c.mu.staging.tail, true
 		if c.mu.flow.room() < 2 { // keep room for the READ of markLocked
 			return false
@@ -306,6 +309,7 @@ func (c *conn) markLocked(w request) {
 	c.appendLocked(entry{operation: operation{op: rdma.OpRead, tag: rdma.Unsignalled}, place: place, end: c.mu.staging.tail, isMark: true})
 }
 
+// appendLocked adds an entry. Once there are none, it uses their memory again (room).
 func (c *conn) appendLocked(e entry) {
 	if len(c.mu.entries) == 0 {
 		c.mu.entries = c.mu.room[:0]
@@ -315,7 +319,8 @@ func (c *conn) appendLocked(e entry) {
 	}
 }
 
-// advanceLocked removes the entries that are done, and reports their operations.
+// advanceLocked removes the entries that are done. It reports their operations in order, up to the first
+// WRITE that somebody waits for and no READ has settled.
 func (c *conn) advanceLocked() {
 	for len(c.mu.entries) > 0 && c.mu.entries[0].place <= c.mu.flow.done {
 		e := c.mu.entries[0]
@@ -347,9 +352,9 @@ func (c *conn) advanceLocked() {
 }
 
 // reportLocked queues the completion of an operation. An unsignalled operation has one only if
-// it failed.
+// it failed, and after Queue.Close none has one.
 func (c *conn) reportLocked(o *operation, err error) {
-	if err == nil && o.tag == rdma.Unsignalled || c.q.mu.closed {
+	if (err == nil && o.tag == rdma.Unsignalled) || c.q.mu.closed {
 		c.mu.unreported--
 		return
 	}
@@ -424,7 +429,7 @@ func (c *conn) attach(l *link, staged *nvram.Memory) {
 
 // live asks for keys and hears answers until the connection ends.
 func (c *conn) live(ctx context.Context, l *link) error {
-	stop := context.AfterFunc(ctx, func() { _ = l.stream.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = l.stream.SetDeadline(time.Unix(1, 0)) }) // in the past: hear and askFor fail
 	defer stop()
 	asking := make(chan struct{})
 	go func() {
@@ -557,7 +562,7 @@ func (c *conn) end() {
 		c.failLocked(&c.mu.waiting[i])
 	}
 	c.mu.pair, c.mu.staged, c.mu.finished, c.mu.entries, c.mu.room, c.mu.waiting, c.mu.batch = nil, nil, nil, nil, nil, nil, nil
-	isNews = isNews || before == 0 && len(c.q.mu.reports) > 0
+	isNews = isNews || (before == 0 && len(c.q.mu.reports) > 0)
 	c.drainedLocked()
 	c.q.mu.Unlock()
 	if isNews {
@@ -593,7 +598,7 @@ func (c *conn) finishLocked() {
 		c.breakLocked(rdma.ErrClosed)
 		return
 	}
-	if n := len(c.mu.entries); n > 0 && c.mu.flow.lastSignal < c.mu.flow.issued {
+	if len(c.mu.entries) > 0 && c.mu.flow.lastSignal < c.mu.flow.issued { // the last request has no completion
 		c.closingLocked()
 	}
 	if len(c.mu.entries) == 0 {
@@ -604,10 +609,10 @@ func (c *conn) finishLocked() {
 // closingLocked issues a WRITE of no bytes, whose completion tells that all requests before it
 // are done.
 func (c *conn) closingLocked() {
-	if c.mu.flow.room() < 0 {
+	if c.mu.flow.room() < 0 { // not even the place that is kept for a completion is free
 		return
 	}
-	c.mu.last.op = wireRead
+	c.mu.last.op = wireRead // no READ has to settle WRITEs: a closed queue reports none
 	place := c.mu.flow.settle()
 	c.mu.flow.signal(place)
 	c.mu.batch = append(c.mu.batch, request{pair: c.mu.pair.handle(), op: wireWrite, flags: signalled, id: idOf(c.serial, uint32(place))})
@@ -615,6 +620,7 @@ func (c *conn) closingLocked() {
 	c.endBatchLocked()
 }
 
+// drainedLocked closes drain, unless it is closed.
 func (c *conn) drainedLocked() {
 	select {
 	case <-c.drain:

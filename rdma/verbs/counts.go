@@ -19,9 +19,9 @@ func (q *Queue) countLocked(doorbells int) {
 	for i := range q.mu.requests {
 		r := &q.mu.requests[i]
 		bytes += uint64(r.bytes)
-		signals += uint64(r.flags & signalled / signalled)
-		inlines += uint64(r.flags & inlined / inlined)
-		fences += uint64(r.flags & fenced / fenced)
+		signals += uint64((r.flags & signalled) / signalled) // 1 if the flag is set
+		inlines += uint64((r.flags & inlined) / inlined)
+		fences += uint64((r.flags & fenced) / fenced)
 	}
 	n.Calls.Add(1)
 	n.Doorbells.Add(uint64(doorbells))

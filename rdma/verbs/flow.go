@@ -46,8 +46,8 @@ func (f *flow) next(op wireOp, bytes int) (place uint64, fence bool) {
 	return f.issued, false
 }
 
-// settle issues a READ whose bytes nobody wants, and returns its place. Later WRITEs need not
-// wait for it.
+// settle issues a READ whose bytes nobody wants, or a WRITE of no bytes, and returns its place. Later WRITEs
+// need not wait for it.
 func (f *flow) settle() (place uint64) {
 	f.issued++
 	return f.issued
@@ -69,7 +69,8 @@ func (f *flow) finish(place uint64) bool {
 	return true
 }
 
-// place returns the whole place, of which a completion has the low bits.
+// place returns the latest place that has been issued with these low bits, which are all that a completion
+// has.
 func (f *flow) place(low uint32) uint64 {
 	p := f.issued&^(1<<32-1) | uint64(low)
 	if p > f.issued && p >= 1<<32 {
@@ -93,7 +94,7 @@ type staging struct {
 func (s *staging) take(n int) (at, end uint64, ok bool) {
 	start, bytes := s.tail, uint64(n)
 	if rest := s.size - start%s.size; rest < bytes {
-		start += rest
+		start += rest // leaves the end of the ring unused
 	}
 	if start+bytes-s.head > s.size {
 		return 0, 0, false
@@ -113,7 +114,7 @@ type receives struct {
 	used   uint64 // how many rings have come in all
 }
 
-// isLow reports whether so many entries are missing that missing would return some.
+// batch is how many entries are missing, at least, when they are posted anew.
 func (r *receives) batch() int { return max(1, r.depth/4) }
 
 // use notes that so many rings have come.

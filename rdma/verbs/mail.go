@@ -80,6 +80,8 @@ func (m *mail) leaveLocked(p *mailPeer) {
 // that the bytes after the header are whole words, too.
 func (m *mail) receiveBytes() int { return (grhBytes + m.packet + 7) &^ 7 }
 
+// receiveAt and sendAt return where a buffer is. Those of receives are numbered from 0, those of sends from
+// mailReceives.
 func (m *mail) receiveAt(id uint64) uint64 { return id * uint64(m.receiveBytes()) }
 func (m *mail) sendAt(id uint64) uint64 {
 	return m.receiveAt(mailReceives) + (id-mailReceives)*uint64(m.packet)
@@ -160,7 +162,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	if len(b) > rdma.DatagramBytesMax {
 		return fail(rdma.ErrRange)
 	}
-	isCut := nic.mayConnect(to) != nil
+	isUnreachable := nic.mayConnect(to) != nil
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mu.closed {
@@ -170,7 +172,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 		m.inbox.DeliverHere(nic.running.Go, to, b)
 		return nil
 	}
-	if isCut {
+	if isUnreachable {
 		return nil
 	}
 	if p := m.mu.peers[to]; p != nil {

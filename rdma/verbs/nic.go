@@ -39,8 +39,8 @@ type NIC struct {
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		queues  map[int]*Queue
-		regions map[rdma.Key]*registration
+		queues  map[int]*Queue             // nil for a place that is taken by Open, which has not made the queue yet
+		regions map[rdma.Key]*registration // nil for a key whose memory is being registered or deregistered
 		agents  hosts.Agents[*agent]
 		lives   map[rdma.MachineID]uint64 // the newest known life of each machine
 		cut     map[rdma.MachineID]bool
@@ -228,7 +228,7 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 // workersMax bounds the numbers of workers, which greetings have 16 bits for.
 const workersMax = 1 << 16
 
-// takePlace takes the place of a worker.
+// takePlace takes the place of a worker. If it succeeds, the caller must call using.Done.
 func (nic *NIC) takePlace(worker int) error {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()

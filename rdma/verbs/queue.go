@@ -192,7 +192,7 @@ func (q *Queue) Poll(cs []rdma.Completion) int {
 	}
 	q.mu.reports = q.mu.reports[:copy(q.mu.reports, q.mu.reports[n:])]
 	q.mu.Unlock()
-	if isRung {
+	if isRung { // for completions no bell is needed: the worker polls
 		q.bell.Ring()
 	}
 	return n
@@ -225,7 +225,7 @@ func (q *Queue) exchangeLocked() (isNews bool) {
 		q.mu.progress += uint64(n)
 		more = err == nil && (n == len(q.mu.done) || len(q.mu.ready) > 0 || q.mu.receives.isLow())
 	}
-	return reports == 0 && len(q.mu.reports) > 0 || q.mu.receives.used != used
+	return (reports == 0 && len(q.mu.reports) > 0) || q.mu.receives.used != used
 }
 
 // refusedLocked breaks the connections whose requests the card has not taken.
