@@ -102,8 +102,8 @@ func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 	return latestStart, earliestEnd
 }
 
-// stays returns an object's states without a value, in order. Unseen writes of transactions
-// with unknown outcome may or may not be among them.
+// stays returns an object's states without a value, in order. Last come those of unseen deletions by
+// transactions with unknown outcome: each may have happened at any time since its transaction began, or never.
 func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	stays := []stay{{earliest: math.MinInt64, latest: math.MaxInt64}}
 	at, gone := &stays[0], true // the latest stay; whether value v means that the object is absent
@@ -144,17 +144,17 @@ func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
 	saw := make([]int, 0, len(reads)) // indexes of stays
 	for _, r := range reads {
 		first := 0
-		for k, s := range saw {
-			if reads[k].end < r.start {
+		for earlier, s := range saw {
+			if reads[earlier].end < r.start {
 				first = max(first, s)
 			}
 		}
-		k := slices.IndexFunc(stays[first:], func(s stay) bool { return s.earliest <= r.end && r.start <= s.latest })
-		if k < 0 {
+		skipped := slices.IndexFunc(stays[first:], func(s stay) bool { return s.earliest <= r.end && r.start <= s.latest })
+		if skipped < 0 {
 			c.violation(FalseAbsence, []int{r.tx}, fmt.Sprintf("%s found no %s, which had a value all the time", c.name(r.tx), c.object(o)))
-			k = 0
+			skipped = 0 // a read that is wrong does not bound later ones any further
 		}
-		saw = append(saw, first+k)
+		saw = append(saw, first+skipped)
 	}
 }
 

@@ -23,7 +23,8 @@ type lists struct {
 // Append records that the transaction appended v to the list o.
 func (t *Recording) Append(o Object, v Value) { t.Write(o, v) }
 
-// ReadList records that the transaction read the list o and saw these elements, the oldest first.
+// ReadList records that the transaction read the list o and saw these elements, the oldest first. What the
+// transaction has appended itself must come last.
 func (t *Recording) ReadList(o Object, elements []Value) {
 	var own []Value
 	for _, op := range t.tx.Ops {
@@ -45,7 +46,8 @@ func (t *Recording) ReadList(o Object, elements []Value) {
 	t.Read(o, last)
 }
 
-// read compares a read with the longest one so far: one must begin with the other.
+// read compares a read with the longest one so far: one must begin with the other. elements are without what
+// the reader has appended itself.
 func (l *lists) read(label string, o Object, elements []Value) {
 	l.mu.Lock()
 	longest := l.longest[o]
@@ -126,7 +128,7 @@ func (c *checker) placeAppendsOf(i int, order map[Object][]Value, places map[pla
 	if t.Outcome == Aborted && c.seen[i] {
 		c.violation(DirtyRead, []int{i}, fmt.Sprintf("what %s appended is there, but it aborted", c.name(i)))
 	}
-	counts := t.Outcome == Committed || t.Outcome == Unknown && c.seen[i]
+	counts := t.Outcome == Committed || (t.Outcome == Unknown && c.seen[i])
 	last := make(map[Object]uint64) // the place of the transaction's last append to each list
 	ops := make([]Op, 0, len(t.Ops))
 	for _, op := range t.Ops {

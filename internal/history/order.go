@@ -111,8 +111,8 @@ func (c *checker) orderByReads(o Object, installs []install) {
 	}
 }
 
-// replaces adds edges to w from the write that it replaced, and from all readers of that
-// write.
+// replaces adds edges to w from transaction before, which wrote the value that w replaced (-1 if no
+// transaction did), and from all readers of that value.
 func (c *checker) replaces(o Object, before int, value Value, w install) {
 	c.next[place{o, value}] = w
 	if before >= 0 {
