@@ -58,7 +58,7 @@ func forbiddenOf(importPath string, isCore bool) func(name string) bool {
 	switch importPath {
 	case "time":
 		return func(name string) bool {
-			return slices.Contains(timeEverywhere, name) || isCore && slices.Contains(timeInCore, name)
+			return slices.Contains(timeEverywhere, name) || (isCore && slices.Contains(timeInCore, name))
 		}
 	case "math/rand", "math/rand/v2":
 		return func(name string) bool { return !slices.Contains(randFromSeed, name) }

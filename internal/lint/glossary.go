@@ -51,7 +51,7 @@ func readGlossary(fsys fs.FS) (*glossary, error) {
 			table = ""
 		case table == "":
 			table = left + ", " + right
-		case strings.Trim(left, "-:") != "":
+		case strings.Trim(left, "-:") != "": // not the line under the header
 			if err := g.add(table, left, right, line); err != nil {
 				return nil, err
 			}
@@ -69,6 +69,7 @@ func row(line string) (left, right string, ok bool) {
 	return strings.TrimSpace(cells[1]), strings.TrimSpace(strings.Join(cells[2:len(cells)-1], "|")), true
 }
 
+// add takes a row of a table. The header of the table says what the row means.
 func (g *glossary) add(table, left, right string, line int) error {
 	switch table {
 	case "word, meaning":
@@ -172,8 +173,9 @@ func splitName(name string) (words []string) {
 	letters := []rune(name)
 	begin := 0
 	for i := 1; i <= len(letters); i++ {
-		isEnd := i == len(letters) || unicode.IsUpper(letters[i]) &&
-			(!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1]))
+		// A capital begins a word after a small letter, or before one, as the second R of RDMARead does.
+		isEnd := i == len(letters) || (unicode.IsUpper(letters[i]) &&
+			(!unicode.IsUpper(letters[i-1]) || (i+1 < len(letters) && unicode.IsLower(letters[i+1]))))
 		if isEnd {
 			words = append(words, strings.ToLower(string(letters[begin:i])))
 			begin = i

@@ -44,7 +44,7 @@ func within(importPath string, roots []string) bool {
 func matches(dir string, list []string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		below, all := strings.CutSuffix(entry, "...")
-		return dir == entry || all && strings.HasPrefix(dir, below)
+		return dir == entry || (all && strings.HasPrefix(dir, below))
 	})
 }
 

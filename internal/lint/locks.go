@@ -32,8 +32,8 @@ func locksRule(packages map[string][]*file) rule {
 	}}
 }
 
-// checkLocks looks at the functions of a package. The keys of own are the names of the package's
-// functions that need a held lock.
+// checkLocks looks at the functions of a package, except those that are themselves named lock or unlock. The
+// keys of own are the names of the functions that need a held lock.
 func checkLocks(files []*file, own map[string]bool, report func(*file, token.Pos, string)) {
 	for _, f := range files {
 		if f.isTest {

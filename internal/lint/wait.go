@@ -191,7 +191,7 @@ func declaresMap(decl any, name string) bool {
 	case *ast.Field:
 		return isMap(d.Type)
 	case *ast.ValueSpec:
-		return isMap(d.Type) || len(d.Values) == 1 && makesMap(d.Values[0])
+		return isMap(d.Type) || (len(d.Values) == 1 && makesMap(d.Values[0]))
 	case *ast.AssignStmt:
 		for i, left := range d.Lhs {
 			if id, ok := left.(*ast.Ident); ok && id.Name == name && len(d.Lhs) == len(d.Rhs) {
