@@ -46,9 +46,11 @@ func New(ctx context.Context, db *stdsql.DB) (*Clients, error) {
 	return &Clients{Record: history.NewRecorder()}, err
 }
 
-// list returns one of the lists that are in use.
+// list returns one of the lists that are in use. After listsAtOnce*listElements appends, the next listsAtOnce
+// lists take the places of those in use.
 func (c *Clients) list(rnd *rand.Rand) history.Object {
-	return history.Object(c.appended.Load()/(listsAtOnce*listElements)*listsAtOnce + rnd.Int64N(listsAtOnce))
+	first := c.appended.Load() / (listsAtOnce * listElements) * listsAtOnce
+	return history.Object(first + rnd.Int64N(listsAtOnce))
 }
 
 // A Session is a connection, or a transaction.
@@ -65,7 +67,7 @@ func (c *Clients) Single(ctx context.Context, db *stdsql.DB, label string, rnd *
 	return err
 }
 
-// Several does that a few times in one transaction.
+// Several appends to lists and reads lists, a few times, in one transaction.
 func (c *Clients) Several(ctx context.Context, db *stdsql.DB, label string, rnd *rand.Rand) error {
 	r := c.Record.Begin("several at " + label)
 	defer r.End(history.Aborted) // unless it has come to its COMMIT
@@ -100,7 +102,7 @@ func (c *Clients) Read(ctx context.Context, x Session, r *history.Recording, lis
 	if err != nil && !errors.Is(err, stdsql.ErrNoRows) {
 		return err
 	}
-	elements, err := Parse(text)
+	elements, err := Parse(text) // a list without a row is empty
 	if err == nil {
 		r.ReadList(list, elements)
 	}
@@ -140,7 +142,8 @@ func (c *Clients) ReadAll(ctx context.Context, db *stdsql.DB, label string) erro
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	for list := range history.Object(c.appended.Load()/(listsAtOnce*listElements)*listsAtOnce + listsAtOnce) {
+	first := c.appended.Load() / (listsAtOnce * listElements) * listsAtOnce // of those that are in use now: see list
+	for list := range history.Object(first + listsAtOnce) {
 		r.ReadList(list, found[list])
 	}
 	r.End(history.Committed)
@@ -169,7 +172,7 @@ func outcomeOf(err error) history.Outcome {
 	switch {
 	case err == nil:
 		return history.Committed
-	case errors.As(err, &e) && e.Number != 1053 && e.Number != 1180:
+	case errors.As(err, &e) && e.Number != 1053 && e.Number != 1180: // not Shutdown or Evicted, nor InCommit, of myerr
 		return history.Aborted
 	}
 	return history.Unknown
