@@ -9,7 +9,8 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// shards is the number of shards of held, over which goroutines are spread.
+// shards is the number of shards of held. Goroutines are spread over them by the address of their state, without
+// the low bits, in which such addresses hardly differ.
 const shards = 64
 
 // held are the mutexes that each goroutine holds.
@@ -39,13 +40,13 @@ var places = func() map[Rank]int {
 // before reports whether a goroutine that holds a mutex of rank a may lock one of rank b.
 func before(a, b Rank) bool {
 	_, isGiving := b.(Giving) // a goroutine may lock several of rank Giving, in the order of their machines
-	return places[a] < places[b] || isGiving && a == b
+	return places[a] < places[b] || (isGiving && a == b)
 }
 
 // check panics if the order forbids a goroutine to lock a mutex of this rank while it holds
 // its mutexes.
 func check(g uintptr, rank Rank) {
-	s := &held[g>>8%shards]
+	s := &held[(g>>8)%shards]
 	s.Lock()
 	defer s.Unlock()
 	if h := s.by[g]; h != nil {
@@ -59,7 +60,7 @@ func check(g uintptr, rank Rank) {
 
 // hold notes that a goroutine has locked a mutex.
 func hold(g uintptr, mutex any, rank Rank) {
-	s := &held[g>>8%shards]
+	s := &held[(g>>8)%shards]
 	s.Lock()
 	defer s.Unlock()
 	h := s.by[g]
@@ -79,7 +80,7 @@ func hold(g uintptr, mutex any, rank Rank) {
 
 // release notes that a goroutine has unlocked a mutex.
 func release(g uintptr, mutex any) {
-	s := &held[g>>8%shards]
+	s := &held[(g>>8)%shards]
 	s.Lock()
 	defer s.Unlock()
 	h := s.by[g]
@@ -103,7 +104,7 @@ func release(g uintptr, mutex any) {
 // simulated process has been killed: the goroutine ends, or does other work, and the mutexes
 // stay locked.
 func Forget() {
-	s := &held[goroutine()>>8%shards]
+	s := &held[(goroutine()>>8)%shards]
 	s.Lock()
 	defer s.Unlock()
 	delete(s.by, goroutine())
