@@ -107,8 +107,8 @@ func (m *Machine) Restore(s *Shelf) {
 	*m.shelf.disk = now
 }
 
-// Pause stops the process's routines for d. Its memory stays readable and
-// writable by others.
+// Pause stops the process's routines for d, if there is a process and it is neither paused nor hung. Its
+// memory stays readable and writable by others.
 func (m *Machine) Pause(d time.Duration) {
 	p := m.process
 	if p == nil || p.paused || p.hung {
@@ -119,7 +119,8 @@ func (m *Machine) Pause(d time.Duration) {
 	m.stop(d)
 }
 
-// stop stops a process, paused or hung, and makes it continue after d.
+// stop holds back the turns that wait for a processor, as the caller has marked the process as paused or hung.
+// It makes the process continue after d, unless that pause has been ended before.
 func (m *Machine) stop(d time.Duration) {
 	p := m.process
 	for _, f := range p.queued {
@@ -127,9 +128,9 @@ func (m *Machine) stop(d time.Duration) {
 	}
 	p.queued = nil
 	p.pauses++
-	this := p.pauses
+	number := p.pauses
 	m.world.after(d, func() {
-		if p.pauses == this {
+		if p.pauses == number { // no other pause has begun
 			p.resume()
 		}
 	})
@@ -144,7 +145,7 @@ func (m *Machine) Resume() {
 
 // resume continues a paused process: the turns that were held back run after it.
 func (p *Process) resume() {
-	if p.dead || !p.paused && !p.hung {
+	if p.dead || (!p.paused && !p.hung) {
 		return
 	}
 	w := p.world

@@ -60,7 +60,7 @@ func (w *World) Breaking() bool {
 // isBreaking reports whether failed operations of the connection are still to be reported, or the
 // bell that announces the reports is still to ring.
 func (c *conn) isBreaking() bool {
-	return c != nil && c.broken && (len(c.flying) > 0 || c.pending > 0 && c.from.belled)
+	return c != nil && c.broken && (len(c.flying) > 0 || (c.pending > 0 && c.from.belled))
 }
 
 // Lose sets how many of a thousand datagrams are lost from now on.
@@ -98,10 +98,10 @@ func (w *World) delay(from, to rdma.MachineID) time.Duration {
 const datagramsMax = 1024
 
 // Datagram implements rdma.NIC.
-func (n *nic) Datagram(to rdma.MachineID, b []byte) error { return n.datagram(to, b, 0) }
+func (n *nic) Datagram(to rdma.MachineID, b []byte) error { return n.datagram(to, b, processPort) }
 
 // datagram sends a datagram to a port of a peer. It may be lost, late, or arrive twice.
-func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
+func (n *nic) datagram(to rdma.MachineID, b []byte, port int) error {
 	w := n.process.world
 	switch {
 	case n.process.dead:
@@ -113,7 +113,7 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	}
 	from := n.id
 	peer := w.network.nics[to]
-	if peer == nil || peer.ports[at].receive == nil || peer.ports[at].arriving >= datagramsMax ||
+	if peer == nil || peer.ports[port].receive == nil || peer.ports[port].arriving >= datagramsMax ||
 		!w.isUp(from, to) || w.rng.IntN(1000) < w.options.Loss {
 		return nil
 	}
@@ -121,42 +121,45 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	w.mix(uint64(from)<<16|uint64(to), uint64(len(b)))
 	n.process.Work(w.options.Costs.Datagram)
 	sent := n.sent(len(b), 1)
-	n.fly(peer, b, at, sent+w.delay(from, to)+w.late())
+	n.fly(peer, b, port, sent+w.delay(from, to)+w.late())
 	if w.isDoubled() {
-		n.fly(peer, b, at, sent+w.delay(from, to)+w.late())
+		n.fly(peer, b, port, sent+w.delay(from, to)+w.late())
 	}
 	return nil
 }
 
-// fly makes a datagram arrive at a peer at the given time.
-func (n *nic) fly(peer *nic, b []byte, at int, when time.Duration) {
+// fly makes a datagram arrive at a port of a peer at the given time, unless the peer or the link is gone by
+// then.
+func (n *nic) fly(peer *nic, b []byte, port int, when time.Duration) {
 	w, from, to := n.process.world, n.id, peer.id
-	peer.ports[at].arriving++
+	peer.ports[port].arriving++
 	w.at(when, func() {
 		if peer.process.dead || peer.closed || !w.isUp(from, to) {
-			peer.ports[at].arriving--
+			peer.ports[port].arriving--
 			return
 		}
 		w.tell("datagram of %d bytes from %d to %d", len(b), from, to)
-		w.start(peer.process, 0, func() { peer.arrive(from, b, at) }, at > 0)
+		isAside := port == asidePort
+		w.start(peer.process, 0, func() { peer.arrive(from, b, port) }, isAside)
 	})
 }
 
-// arrive takes a datagram.
-func (n *nic) arrive(from rdma.MachineID, b []byte, at int) {
+// arrive hands a datagram to the receiver of a port, if there is one.
+func (n *nic) arrive(from rdma.MachineID, b []byte, port int) {
 	costs := &n.process.world.options.Costs
-	n.ports[at].arriving--
-	if f := n.ports[at].receive; f != nil && !n.closed {
+	n.ports[port].arriving--
+	if f := n.ports[port].receive; f != nil && !n.closed {
 		n.process.Work(costs.Datagram + costs.Kilobyte*time.Duration(len(b))/1024)
 		f(from, b)
 	}
 }
 
 // Datagrams implements rdma.NIC.
-func (n *nic) Datagrams(f func(from rdma.MachineID, b []byte)) { n.datagrams(f, 0) }
+func (n *nic) Datagrams(f func(from rdma.MachineID, b []byte)) { n.datagrams(f, processPort) }
 
-func (n *nic) datagrams(f func(from rdma.MachineID, b []byte), at int) {
+// datagrams sets the receiver of a port.
+func (n *nic) datagrams(f func(from rdma.MachineID, b []byte), port int) {
 	if !n.closed {
-		n.ports[at].receive = f
+		n.ports[port].receive = f
 	}
 }

@@ -18,7 +18,7 @@ type nic struct {
 	// until is the time up to which the card sends operations that the process has posted
 	// before its death.
 	until  time.Duration
-	ports  [2]port // one port for the process, and one for its Aside
+	ports  [2]port // indexed by processPort and asidePort
 	deaths func(rdma.MachineID)
 	// sending and working are the times until which the card is busy with bytes and with packets.
 	sending, working time.Duration
@@ -29,6 +29,12 @@ type port struct {
 	receive  func(from rdma.MachineID, b []byte)
 	arriving int // number of datagrams on their way to the port
 }
+
+// Each card has a port for the process, and one for its Aside.
+const (
+	processPort = 0
+	asidePort   = 1
+)
 
 var _ rdma.NIC = (*nic)(nil)
 

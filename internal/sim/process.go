@@ -152,7 +152,7 @@ func (t *timer) Stop() bool {
 func (p *Process) unlessPaused(t turn) {
 	switch {
 	case p.dead:
-	case p.paused || p.hung && !t.aside:
+	case p.paused || (p.hung && !t.aside):
 		p.held = append(p.held, t)
 	case !t.aside && p.slow.until > p.world.now:
 		p.takeLate(t)

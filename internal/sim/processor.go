@@ -111,6 +111,6 @@ func (a Aside) NIC() rdma.NIC { return asideNIC{a.nic} }
 
 type asideNIC struct{ *nic }
 
-func (n asideNIC) Datagram(to rdma.MachineID, b []byte) error { return n.datagram(to, b, 1) }
+func (n asideNIC) Datagram(to rdma.MachineID, b []byte) error { return n.datagram(to, b, asidePort) }
 
-func (n asideNIC) Datagrams(f func(from rdma.MachineID, b []byte)) { n.datagrams(f, 1) }
+func (n asideNIC) Datagrams(f func(from rdma.MachineID, b []byte)) { n.datagrams(f, asidePort) }

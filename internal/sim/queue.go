@@ -135,7 +135,7 @@ func (c *conn) unflushedError(o *operation) error {
 func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
 	if int(to) < len(q.conns) {
 		switch c := q.conns[to]; {
-		case c == nil || c.broken && c.pending == 0: // replaced below
+		case c == nil || (c.broken && c.pending == 0): // replaced below
 		case c.broken:
 			return nil, rdma.ErrBroken
 		default:
@@ -190,8 +190,8 @@ func (c *conn) schedule(o *operation) {
 // ends of the parts.
 func (w *World) cutUp(o *operation) []int {
 	n := len(o.data)
-	first := rdma.LineBytes - int(o.off%rdma.LineBytes) // up to the first line's end
-	lines := (n - first + rdma.LineBytes - 1) / rdma.LineBytes
+	first := rdma.LineBytes - int(o.off%rdma.LineBytes)        // up to the first line's end
+	lines := (n - first + rdma.LineBytes - 1) / rdma.LineBytes // those after the first
 	if o.op == rdma.OpRing || lines < 1 || w.options.Steady || w.rng.IntN(2) == 0 {
 		return []int{n}
 	}

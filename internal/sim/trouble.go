@@ -41,7 +41,7 @@ func (w *World) Troubles() [clock.Troubles]int { return w.troubles }
 // comes draws true with a probability of chance in a thousand.
 func (w *World) comes(chance int) bool { return chance > 0 && w.rng.IntN(1000) < chance }
 
-// early draws the length of a wait of at most d.
+// early draws the length of a bounded wait: d, or less if trouble comes.
 func (w *World) early(d time.Duration) time.Duration {
 	if w.comes(w.options.Trouble) {
 		return w.upTo(d)

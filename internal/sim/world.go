@@ -134,7 +134,8 @@ func (w *World) Run(f func()) error {
 // HasProcessors reports whether processors are limited.
 func (w *World) HasProcessors() bool { return w.options.Processors > 0 }
 
-// step runs the next event, and reports whether there was one.
+// step runs the next event, and reports whether there was one. If the run has reached TimeMax or EventsMax, step
+// sets the failure instead and returns false.
 func (w *World) step() bool {
 	if w.events.len() == 0 {
 		return false
@@ -204,7 +205,7 @@ type event struct {
 	do  func()
 }
 
-func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+func (a *event) before(b *event) bool { return a.at < b.at || (a.at == b.at && a.seq < b.seq) }
 
 // events is a heap with the first event at the top; of events at one time, the one pushed
 // first.
