@@ -83,7 +83,8 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	for k, m := range c.Machines {
 		p := b.machine(int(m)).Process()
 		hasJustExited := p == nil && b.run.world.Now()-b.members.exited[m] <= suspectMax
-		if p != nil && !p.Paused() || hasJustExited {
+		isWorking := p != nil && !p.Paused()
+		if isWorking || hasJustExited {
 			continue
 		}
 		if quiet > activeMax {
@@ -140,9 +141,9 @@ func (b *bounds) checkProgress() error {
 
 // checkUnknown returns an error if too many clients did not learn their transaction's outcome.
 func (r *run) checkUnknown() error {
-	of := r.result.Commits + r.result.Aborts + r.result.Unknown
-	if untold := r.result.Unknown - r.orphans; of > unknownEnough && 100*untold > unknownMax*of {
-		return fmt.Errorf("%d of %d transactions ended with an outcome unknown to clients that live, more than %d in 100", untold, of, unknownMax)
+	all := r.result.Commits + r.result.Aborts + r.result.Unknown
+	if untold := r.result.Unknown - r.orphans; all > unknownEnough && 100*untold > unknownMax*all {
+		return fmt.Errorf("%d of %d transactions ended with an outcome unknown to clients that live, more than %d in 100", untold, all, unknownMax)
 	}
 	return nil
 }

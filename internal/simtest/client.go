@@ -110,7 +110,8 @@ func (c *client) untold(h *history.Recording) {
 	}
 }
 
-// end records how a transaction ended; err is the reason why it did not commit.
+// end records how a transaction ended; err is the reason why it did not commit. An outcome that the client
+// does not learn is left to untold. end returns an err that is not expected.
 func (c *client) end(err error) error {
 	switch {
 	case c.process.Dead():
@@ -404,7 +405,7 @@ func (c *client) onTree(i int, write bool) error {
 	return c.die(o, tomb)
 }
 
-// newRow makes a row with a new value, near another object.
+// newRow makes a row with a new value, in half of the cases near an object of the store.
 func (c *client) newRow(o history.Object) (region.Ptr, error) {
 	hint := region.Addr(0)
 	if c.rng.IntN(2) == 0 {

@@ -59,7 +59,7 @@ func (s storeClient) Load() (*cluster.Configuration, error) {
 func (s storeClient) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	s.process.Sleep(storeDelay)
 	fails := s.fails()
-	if s.isAway() || fails && s.rng.IntN(2) == 0 {
+	if s.isAway() || (fails && s.rng.IntN(2) == 0) {
 		return s.giveUp()
 	}
 	err := s.MemoryStore.CompareAndSwap(old, next)
@@ -78,6 +78,7 @@ func (s storeClient) isAway() bool { return s.away[s.machine] > 0 }
 // fails draws whether an operation fails.
 func (s storeClient) fails() bool { return s.failing > 0 && s.rng.IntN(1000) < s.failing }
 
+// giveUp returns errStore, after a wait of less than storePatience.
 func (s storeClient) giveUp() error {
 	s.process.Sleep(time.Duration(s.rng.Int64N(int64(storePatience))))
 	return errStore

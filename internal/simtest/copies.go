@@ -162,7 +162,7 @@ func (k *copies) canLose(m rdma.MachineID) bool {
 	return !k.isOnly(m, anybody) && k.isMajority(func(x rdma.MachineID) bool { return x != m })
 }
 
-// hasSingle reports whether regions have one replica only, or some have.
+// hasSingle reports whether the instance keeps one replica of each region, or some region has no backup.
 func (k *copies) hasSingle() bool {
 	return k.now.Replicas == 1 || slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool { return len(p.Backups) == 0 })
 }

@@ -246,9 +246,9 @@ func (t *overlapInjector) forGood(f lastingFault) (undo func()) {
 	case LinkCut:
 		t.hinders[f.other]++
 		a, b := rdma.MachineID(i), rdma.MachineID(f.other)
-		again := t.cut([][2]rdma.MachineID{{a, b}, {b, a}}[t.rng.IntN(2):]) // one way or both
+		mendLink := t.cut([][2]rdma.MachineID{{a, b}, {b, a}}[t.rng.IntN(2):]) // one way or both
 		mend = func() {
-			again()
+			mendLink()
 			t.hinders[f.other]--
 		}
 	}

@@ -126,7 +126,7 @@ func (c *client) buildIndex(i int) error {
 
 // begin marks the table as being altered, if it exists and is not being altered already.
 func (b *building) begin(t *txn.Tx) error {
-	b.owner = 0
+	b.owner = 0 // an earlier attempt of Run may have set it
 	tbl, err := b.catalog.Table(t, tableDB, tableName(b.name))
 	if err != nil {
 		return unlessGone(err)
@@ -194,7 +194,7 @@ func (b *building) copySome(t *txn.Tx, from []byte) (next []byte, err error) {
 		if err := b.addEntry(t, catalog.Storage{Access: b.index.Access, Anchor: b.index.Anchor}, key, row); err != nil {
 			return nil, err
 		}
-		next = append(slices.Clone(key), 0)
+		next = append(slices.Clone(key), 0) // the least key after this one
 	}
 	return next, nil
 }

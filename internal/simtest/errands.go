@@ -23,7 +23,7 @@ const errandKeys = 200
 
 // A register holds the possible values of a key; 0 means that the key is absent.
 type register struct {
-	owner  *client
+	owner  *client // the client that has used it last: one of a later life of the machine replaces another
 	values []uint64
 	// pending are the values of transactions that may still commit, or have committed.
 	pending []uint64
@@ -42,7 +42,8 @@ func (g *register) sure() (v uint64, ok bool) {
 	return 0, false
 }
 
-// write calls do, which writes v in a transaction, and records the outcome.
+// write calls do, which writes v in a transaction, and records the outcome. It returns an error only if the
+// machine's life is over, or if do failed for another reason than faults and conflicts.
 func (c *client) write(g *register, v uint64, do func() error) error {
 	g.owner = c
 	g.pending = append(g.pending, v)
@@ -223,7 +224,7 @@ func (c *client) deleteKey(t *txn.Tx, key []byte, was uint64) error {
 // insertRow creates a row, of the size that all clients prefer at the time, and its entry.
 func (c *client) insertRow(g *register, key []byte) error {
 	v := uint64(c.rec.Value())
-	size := 16 << (c.world.Now() / rowsChange % 6)
+	size := 16 << ((c.world.Now() / rowsChange) % 6) // six sizes, in turn
 	return c.write(g, v, func() error {
 		return c.try(func(t *txn.Tx) error {
 			p, b, err := t.Alloc(size, 0)

@@ -32,6 +32,7 @@ const (
 	CutInRecovery                   // a machine is killed, and another one cut off while it is suspected and replaced
 	single                          // not a fault: the kinds above come one after the other, unless there is an Overlap
 
+	// iota - 1: single takes no number.
 	Rolling          Fault = iota - 1 // machines are killed one after the other, each as soon as the one before serves again
 	LinkCut                           // two machines cannot reach each other, or one cannot reach the other
 	Flap                              // a link is cut and mended again and again
@@ -233,14 +234,16 @@ func (j *injector) unsaved() []int {
 	return j.rng.Perm(j.options.Farm.Machines)[:1+j.rng.IntN(most)]
 }
 
-func (j *injector) powerCut(as Fault) {
-	j.result.Faults[as]++
+// powerCut stops all machines, whose memory is saved, and counts a fault of this kind.
+func (j *injector) powerCut(kind Fault) {
+	j.result.Faults[kind]++
 	j.world.PowerCut(nil)
 	j.cluster.Died(j.all())
 }
 
-func (j *injector) kill(as Fault, i int) {
-	j.result.Faults[as]++
+// kill stops machine i, which keeps its memory, and counts a fault of this kind.
+func (j *injector) kill(kind Fault, i int) {
+	j.result.Faults[kind]++
 	j.machine(i).Kill()
 	j.cluster.Died([]int{i})
 }
@@ -253,9 +256,10 @@ func (j *injector) failDomain(d int) {
 
 // cut cuts off some machines for a while: less than half of them, and fewer than a region has
 // replicas, because machines that are cut off for long lose their replicas.
-func (j *injector) cut(as Fault) {
-	links := j.linksOf(j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)), as == CutOneWay)
-	j.sever(as, links)
+func (j *injector) cut(kind Fault) {
+	most := min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)
+	links := j.linksOf(j.some(most), kind == CutOneWay)
+	j.sever(kind, links)
 	j.mend(links)
 }
 
@@ -296,10 +300,10 @@ func (j *injector) linksOf(away []int, oneWay bool) (links [][2]rdma.MachineID) 
 	return links
 }
 
-// sever cuts links. It does not count a fault if there are no links.
-func (j *injector) sever(as Fault, links [][2]rdma.MachineID) {
+// sever cuts links, and counts a fault of this kind, unless there are no links.
+func (j *injector) sever(kind Fault, links [][2]rdma.MachineID) {
 	if len(links) > 0 {
-		j.result.Faults[as]++
+		j.result.Faults[kind]++
 	}
 	for _, l := range links {
 		j.world.Cut(l[0], l[1])

@@ -20,7 +20,7 @@ var errNoAnswer = errors.New("simtest: no answer")
 // asNoAnswer turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
 // is not one of them: the caller knows whether the object can be freed.
 func asNoAnswer(err error) error {
-	if errors.Is(err, region.ErrLocked) || errors.Is(err, outcome.ErrConflict) && !errors.Is(err, region.ErrFreed) {
+	if errors.Is(err, region.ErrLocked) || (errors.Is(err, outcome.ErrConflict) && !errors.Is(err, region.ErrFreed)) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return err
@@ -33,7 +33,8 @@ func (c *client) lockFree(read func() error) error {
 	return c.endLockFree(c.h, read())
 }
 
-// endLockFree records the result of a lock-free read.
+// endLockFree records the result of a lock-free read. A read without an answer counts as given up; but if the
+// client is alone, it is an error.
 func (c *client) endLockFree(h *history.Recording, err error) error {
 	c.h = h
 	if err = asNoAnswer(err); errors.Is(err, errNoAnswer) {

@@ -184,6 +184,8 @@ func isPassing(err error) bool {
 	return errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) || errors.Is(err, errStore)
 }
 
+// open begins a life of machine i in process p. It returns when the machine serves, and sets over when that
+// life ends. If it fails after it has joined the network, it returns the NIC with the error.
 func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, rdma.NIC, error) {
 	nic, err := p.Join()
 	if err != nil {
@@ -252,7 +254,8 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	return m, nic, err
 }
 
-// stored counts the changes of regions in a configuration that a machine has stored.
+// stored counts the changes of regions in a configuration that a machine has stored, and calls onMoved if
+// replicas have changed.
 func (c *members) stored(p *sim.Process, now *cluster.Configuration, r cluster.Remapped) {
 	c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 	c.moved += len(r.Moved)

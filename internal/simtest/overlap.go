@@ -305,7 +305,7 @@ func (t *overlapInjector) die(f Fault, machines []int) {
 	t.countFault(f)
 	left, over := len(machines), t.outside.NewEvent()
 	for _, i := range machines {
-		losesMemory := t.loses() || f == OldCopy && i == machines[0]
+		losesMemory := t.loses() || (f == OldCopy && i == machines[0])
 		stillToLose := t.kill(i, losesMemory)
 		t.outside.Go(func() {
 			t.outside.Sleep(t.hold())
@@ -342,7 +342,7 @@ func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 	t.watches = append(t.watches, w)
 	came := struck.WaitFor(patience)
 	t.watches = slices.DeleteFunc(t.watches, func(x *watch) bool { return x == w })
-	if came || victim >= 0 {
+	if came || victim >= 0 { // a strike just when patience ends counts, too
 		t.outside.Sleep(t.hold())
 		t.revive(victim, lose)
 	}
@@ -460,6 +460,7 @@ func (t *overlapInjector) cutLinks(f Fault) {
 		a := t.target()
 		b := (a + 1 + t.rng.IntN(t.options.Farm.Machines-1)) % t.options.Farm.Machines
 		away = []int{a, b} // either may be given up
+		// The link is cut one way or both.
 		links = [][2]rdma.MachineID{{rdma.MachineID(a), rdma.MachineID(b)}, {rdma.MachineID(b), rdma.MachineID(a)}}[:1+t.rng.IntN(2)]
 	}
 	if len(away) == 0 || !t.mayFail(away...) {

@@ -90,7 +90,7 @@ func (t *overlapInjector) killAtHandover(f Fault) {
 	if t.rng.IntN(2) == 0 { // until then everything may be recovered, except what the former primary kept
 		t.outside.Sleep(t.upTo(leaseTime))
 	}
-	roles := []int{int(now.CM), int(p.Primary), int(p.Primary), int(p.Primary)}
+	roles := []int{int(now.CM), int(p.Primary), int(p.Primary), int(p.Primary)} // the primary is the most likely
 	for _, m := range p.Backups {
 		roles = append(roles, int(m))
 	}
@@ -105,10 +105,10 @@ func (t *overlapInjector) onceMoved(pick func(*cluster.Configuration, cluster.Re
 	var now *cluster.Configuration
 	var picked []region.ID
 	stored := t.outside.NewEvent()
-	next := t.members.onMoved // the hook of another fault of this kind, or nil
+	former := t.members.onMoved // the hook of another fault of this kind, or nil
 	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
-		if next != nil {
-			next(c, r)
+		if former != nil {
+			former(c, r)
 		}
 		if ids := pick(c, r); now == nil && len(ids) > 0 {
 			now, picked = c, ids

@@ -133,25 +133,26 @@ func (r *run) setUp() (err error) {
 // placesMax bounds the number of machines over which a hash table is spread.
 const placesMax = 32
 
-// makeAt creates the objects whose number modulo the number of machines is i.
+// makeAt creates the objects whose number modulo the number of machines is i. It adds the first of them to
+// places, unless these are enough.
 func (s *store) makeAt(r *run, n *node, i int, places *[]region.Addr) error {
-	for _, of := range []struct {
+	for _, kind := range []struct {
 		list  *[]region.Ptr
 		count int
 	}{{&s.objects, r.options.Objects}, {&s.hashTombs, r.options.Keys}, {&s.treeTombs, r.options.Keys}} {
-		if *of.list == nil {
-			*of.list = make([]region.Ptr, of.count)
+		if *kind.list == nil {
+			*kind.list = make([]region.Ptr, kind.count)
 		}
-		for k := i; k < of.count; k += len(r.nodes) {
+		for k := i; k < kind.count; k += len(r.nodes) {
 			err := n.runWithRoom(func(t *txn.Tx) (err error) {
-				(*of.list)[k], _, err = t.Alloc(8+r.rng.IntN(300), 0)
+				(*kind.list)[k], _, err = t.Alloc(8+r.rng.IntN(300), 0)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			if k == i && len(*places) < placesMax && of.list == &s.objects {
-				*places = append(*places, (*of.list)[k].Addr)
+			if k == i && len(*places) < placesMax && kind.list == &s.objects {
+				*places = append(*places, (*kind.list)[k].Addr)
 			}
 		}
 	}

@@ -242,7 +242,7 @@ func (r *run) workloadAt(n *node) (*catalog.Catalog, error) {
 
 // settle waits until all dropped objects have been freed and no table is being altered, and stops
 // the sweepers. A machine may be evicted meanwhile for a link that was broken before; settle then
-// waits for its next life. catalogAt returns a machine's catalog.
+// waits for its next life. root is the object that points to the catalog; catalogAt returns a machine's catalog.
 func (r *run) settle(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) error {
 	left := "not whole"
 	for end := r.world.Now() + settleMax; r.world.Now() < end; r.outside.Sleep(time.Millisecond) {
