@@ -70,7 +70,7 @@ func (s *session) runWith(st wire.Statement, query string) (result, error) {
 func (s *session) runGuarded(query string) (res result, err error) {
 	defer func() {
 		p := recover()
-		if bug, is := p.(runtime.Error); is {
+		if bug, isBug := p.(runtime.Error); isBug {
 			err = fmt.Errorf("sqlsim: %s: panic: %w", query, bug)
 		} else if p != nil {
 			panic(p)
@@ -178,8 +178,8 @@ func translate(err error) error {
 		return err
 	}
 	known := myerr.Of(err)
-	if is := outcomes[known.Num]; is != nil {
-		return fmt.Errorf("%w: %w", is, err)
+	if expected := outcomes[known.Num]; expected != nil {
+		return fmt.Errorf("%w: %w", expected, err)
 	}
 	return fmt.Errorf("sqlsim: MySQL error %d: %w", known.Num, err)
 }

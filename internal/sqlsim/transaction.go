@@ -39,7 +39,7 @@ func (s *session) runSingle(w simtest.Work) error {
 		return s.lookUp(w, id, o)
 	}
 	v := w.Value()
-	w.Record.Read(o, history.Value(was)) // an UPDATE that changes the row has read this value
+	w.Record.Read(o, history.Value(was)) // an UPDATE that changes the row has read this value; otherwise the attempt is given up
 	w.Record.Write(o, v)
 	res, err := s.run(fmt.Sprintf("UPDATE t SET v = %d WHERE id = %d AND v = %d", v, id, was))
 	delete(s.seen, id)
@@ -153,7 +153,7 @@ func (t *transaction) operation() error {
 	return t.change("n", number)
 }
 
-// read reads a row or, if it is absent, its _gone table.
+// read reads a row or, if it is absent, its _gone table. v is 0, history.Initial, if neither has the key.
 func (t *transaction) read(table string, id uint64) (v uint64, found bool, err error) {
 	o, err := t.object(table, id)
 	if err != nil {
