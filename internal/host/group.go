@@ -51,7 +51,7 @@ func (r Root) Memory() (limit, computer int64) {
 // MaySwap reports whether the process's memory may be paged out, if there is swap space: control
 // groups of version 2 can forbid it.
 func (r Root) MaySwap() bool {
-	for _, file := range r.groupFiles("", "memory.swap.max", "") {
+	for _, file := range r.groupFiles("", "memory.swap.max", "") { // no controller of version 1 has the name ""
 		if n, err := r.Number(file); err == nil && n == 0 {
 			return false
 		}

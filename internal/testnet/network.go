@@ -164,6 +164,7 @@ func (n *network) Mend(a, b rdma.MachineID) {
 // cable returns the key in cut for the link between two machines.
 func cable(a, b rdma.MachineID) [2]rdma.MachineID { return [2]rdma.MachineID{min(a, b), max(a, b)} }
 
+// both calls do for each of two machines that is up, with the other one.
 func (n *network) both(a, b rdma.MachineID, do func(nic *tcp.NIC, other rdma.MachineID)) {
 	n.mu.Lock()
 	x, y := n.up[a], n.up[b]

@@ -107,7 +107,7 @@ func (r *relay) close() {
 }
 
 // keep records a connection, so that the relay's close closes it, and returns the
-// address that the relay forwards to.
+// address that the relay forwards to. ok is false if the relay is closed, or has no such address yet.
 func (r *relay) keep(c net.Conn) (to string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ func (x *Instance) grow(m *machine, near region.ID) (*region.Region, error) {
 			return nil, err
 		}
 	}
-	for _, m := range x.machines {
-		m.txn.AddRegion(p, m.regions[p.Region])
+	for _, each := range x.machines {
+		each.txn.AddRegion(p, each.regions[p.Region]) // nil where there is no replica
 	}
 	x.mu.configuration = next
 	return m.regions[p.Region], nil

@@ -27,7 +27,8 @@ type Program func(args []string, std cli.Streams) int
 // flags of the tests do. Without this rule a process that a test starts runs all tests again, which
 // start further processes.
 func Main(m *testing.M, run Program) {
-	if os.Getenv(AsProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+	isCommand := len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-")
+	if os.Getenv(AsProgram) != "" || isCommand {
 		os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	os.Exit(m.Run())
