@@ -82,7 +82,8 @@ func (s *search) End(got []lookup.Object, failed error) (decided bool, err error
 // fail handles an error of reading a node. A node that has been freed does not end the search: if
 // it was the cached node, the cache drops it; otherwise the walk begins again at the head.
 func (s *search) fail(failed error) error {
-	if !errors.Is(failed, region.ErrFreed) || s.hasGuessed && s.node == nil {
+	isHead := s.hasGuessed && s.node == nil // the walk had not passed the head yet
+	if !errors.Is(failed, region.ErrFreed) || isHead {
 		return failed // another error, or the head is gone
 	}
 	if !s.hasGuessed {
@@ -113,7 +114,7 @@ func (s *search) step(source txn.Source, n node) (decided bool, err error) {
 	default:
 		s.level--
 	}
-	tooFar := source.Ptr
+	tooFar := source.Ptr // n need not be read again
 	for ; s.level >= 0; s.level-- {
 		if s.next, err = s.node.next(s.level); err != nil {
 			return false, err
@@ -132,7 +133,7 @@ func (s *search) find(source txn.Source, n node) {
 	s.list.remember(s.key, source.Ptr)
 }
 
-// remember caches where a key is.
+// remember caches where a key is. The handle of answer has no cache.
 func (l *List) remember(key []byte, p region.Ptr) {
 	if l.cache != nil {
 		l.cache.put(key, p)
