@@ -51,6 +51,7 @@ func (a *archive) append(name string, mode int, content []byte) {
 	a.pad()
 }
 
+// pad appends zeros up to a multiple of 4 bytes.
 func (a *archive) pad() { a.out.Write(make([]byte, -a.out.Len()&3)) }
 
 // addFile appends a file of this computer under another name. Links are followed.

@@ -98,7 +98,7 @@ func newHostCluster(t *testing.T, n int) *hostCluster {
 		c.boot(kernel, program, "--join "+token)
 	}
 	for _, h := range c.hosts {
-		c.until(fmt.Sprintf("host %d to serve", h.number), func() bool { return strings.Contains(h.hasSaid(), "farmsql is ready") })
+		c.until(fmt.Sprintf("host %d to serve", h.number), func() bool { return strings.Contains(h.output(), "farmsql is ready") })
 	}
 	c.letIn()
 	c.awaitWhole()
@@ -142,7 +142,7 @@ func (c *hostCluster) boot(k *kernel, program, more string) {
 	c.t.Cleanup(func() {
 		h.kill()
 		if c.t.Failed() {
-			c.t.Logf("host %d has said:\n%s\n%s", h.number, h.console(), h.hasSaid())
+			c.t.Logf("host %d has said:\n%s\n%s", h.number, h.console(), h.output())
 		}
 	})
 	c.hosts = append(c.hosts, h)
@@ -154,7 +154,7 @@ var tokenText = regexp.MustCompile(`--join (\S+)`)
 func (c *hostCluster) token() (token string) {
 	c.t.Helper()
 	c.until("a token", func() bool {
-		if found := tokenText.FindStringSubmatch(c.hosts[0].hasSaid()); found != nil {
+		if found := tokenText.FindStringSubmatch(c.hosts[0].output()); found != nil {
 			token = found[1]
 		}
 		return token != ""
@@ -192,13 +192,13 @@ func (c *hostCluster) connect(h *host, database string) *stdsql.DB {
 // ask gives an order to a host, and returns what its script says up to an end.
 func (c *hostCluster) ask(h *host, order, end string) string {
 	c.t.Helper()
-	from := len(h.hasSaid())
+	from := len(h.output())
 	if err := h.order(order); err != nil {
 		c.t.Fatal(err)
 	}
 	var answer string
 	c.until(fmt.Sprintf("%q at host %d", order, h.number), func() (ok bool) {
-		answer, _, ok = strings.Cut(h.hasSaid()[from:], end)
+		answer, _, ok = strings.Cut(h.output()[from:], end)
 		return ok
 	})
 	return answer
@@ -278,7 +278,7 @@ func (c *hostCluster) dump() {
 		_ = h.order("dump") // the host may be gone
 	}
 	for _, h := range c.hosts {
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && !strings.Contains(h.hasSaid(), "@@ dumped"); {
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && !strings.Contains(h.output(), "@@ dumped"); {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}

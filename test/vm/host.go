@@ -40,8 +40,8 @@ func (h *host) Write(b []byte) (int, error) {
 	return h.said.Write(b)
 }
 
-// hasSaid returns what the script has said so far.
-func (h *host) hasSaid() string {
+// output returns what the script has said so far.
+func (h *host) output() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.said.String()

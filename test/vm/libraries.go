@@ -30,7 +30,7 @@ func (a *archive) addProgram(name, from string) error {
 		if _, err := p.ReadAt(loader, 0); err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
-		at := string(loader[:len(loader)-1])
+		at := string(loader[:len(loader)-1]) // the path ends with a zero byte
 		if err := a.addFile(at, at); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (a *archive) addLibrary(name string) error {
 		if _, err := os.Stat(at); err != nil {
 			continue
 		}
-		if a.names[at[1:]] {
+		if a.names[at[1:]] { // names begin without a slash
 			return nil
 		}
 		return a.addProgram(at, at)

@@ -131,6 +131,6 @@ func buildTests(o *options, scratch string) (payload, error) {
 	if err != nil {
 		return p, fmt.Errorf("finding %s: %w", o.pkg, err)
 	}
-	p.dir = string(dir[:len(dir)-1])
+	p.dir = string(dir[:len(dir)-1]) // without the newline
 	return p, nil
 }

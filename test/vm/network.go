@@ -159,7 +159,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 
 // pass passes a frame on to the cable of its receiver, or to all others.
 func (n *network) pass(from *cable, frame []byte) {
-	to := address(frame[4:10])
+	to := address(frame[4:10]) // after the length come the receiver's address and the sender's
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	from.host = address(frame[10:16])
