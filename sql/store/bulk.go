@@ -366,7 +366,7 @@ func (w *bulkRewriter) insert(ctx *gms.Context, tx *txn.Tx, row gms.Row) error {
 	if n, ok := e.autoValue(ctx, row); ok {
 		w.greatest = max(w.greatest, n)
 	}
-	return e.insertAt(ctx, row, key, number)
+	return e.asDuplicate(ctx, e.insertAt(ctx, row, key, number))
 }
 
 // Close implements gms.Closer: the new structures take the place of the old.

@@ -142,37 +142,7 @@ func (e *Editor) atomically(ctx *gms.Context, change func() error) error {
 
 // Insert implements gms.RowInserter.
 func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
-	return myerr.Storage(e.told(ctx, e.insertNew(ctx, row)))
-}
-
-// told turns a clash into MySQL's error.
-func (e *Editor) told(ctx *gms.Context, err error) error {
-	if c, ok := err.(*clash); ok {
-		return e.duplicate(ctx, c)
-	}
-	return err
-}
-
-// A Duplicate is a row that keeps another one out, because both have the same key of a unique index.
-type Duplicate struct {
-	Row gms.Row
-	// Key is the index, and Text is MySQL's message.
-	Key  *KeyInfo
-	Text string
-}
-
-// InsertOrFind inserts a row as Insert does, or returns the row that keeps it out.
-func (e *Editor) InsertOrFind(ctx *gms.Context, row gms.Row) (*Duplicate, error) {
-	err := e.insertNew(ctx, row)
-	c, ok := err.(*clash)
-	if !ok {
-		return nil, err
-	}
-	existing, err := e.existing(ctx, c)
-	if err != nil {
-		return nil, myerr.Storage(err)
-	}
-	return &Duplicate{existing, c.index, c.text(ctx, e.Info.Name)}, nil
+	return myerr.Storage(e.asDuplicate(ctx, e.insertNew(ctx, row)))
 }
 
 // insertNew inserts a row; a clash if its key exists.
@@ -182,7 +152,7 @@ func (e *Editor) insertNew(ctx *gms.Context, row gms.Row) error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
 		}
-		if err := e.place(ctx, row); err != nil {
+		if err := e.insert(ctx, row); err != nil {
 			return err
 		}
 		if err := e.referred(ctx, nil, row); err != nil {
@@ -197,28 +167,19 @@ func (e *Editor) insertNew(ctx *gms.Context, row gms.Row) error {
 	})
 }
 
-// insert adds a row to the table's indexes, and checks nothing else.
+// insert adds a row to the table's indexes, and checks nothing else. It returns a clash if a unique key exists.
 func (e *Editor) insert(ctx *gms.Context, row gms.Row) error {
-	return e.told(ctx, e.place(ctx, row))
-}
-
-// place is insert that returns a clash for a key that exists.
-func (e *Editor) place(ctx *gms.Context, row gms.Row) error {
 	key, number, err := e.primaryKey(ctx, row)
 	if err != nil {
 		return err
 	}
-	return e.placeAt(ctx, row, key, number)
+	return e.insertAt(ctx, row, key, number)
 }
 
 // insertAt stores a row, enters it under key in the primary index, and adds its entries to the
-// other indexes. number is the hidden number of a row without a primary key, otherwise nil.
+// other indexes. number is the hidden number of a row without a primary key, otherwise nil. It returns a
+// clash if a unique key exists.
 func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
-	return e.told(ctx, e.placeAt(ctx, r, key, number))
-}
-
-// placeAt is insertAt that returns a clash for a key that exists.
-func (e *Editor) placeAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
 	r, err := e.withKeyColumns(ctx, r)
 	if err != nil {
 		return err
@@ -234,7 +195,7 @@ func (e *Editor) placeAt(ctx *gms.Context, r gms.Row, key, number []byte) error 
 		return clashOf(err, e.Info.PrimaryKey, r, key)
 	}
 	for _, k := range e.Info.checked {
-		if err := e.placeEntry(ctx, k, r, key, p); err != nil {
+		if err := e.insertEntry(ctx, k, r, key, p); err != nil {
 			return err
 		}
 	}
@@ -264,13 +225,8 @@ func (e *Editor) keyOf(ctx *gms.Context, r gms.Row) ([]byte, error) {
 	return key, err
 }
 
-// insertEntry adds a row's entry to a secondary index.
+// insertEntry adds a row's entry to a secondary index. It returns a clash if the index is unique and has the key.
 func (e *Editor) insertEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary []byte, p region.Ptr) error {
-	return e.told(ctx, e.placeEntry(ctx, k, row, primary, p))
-}
-
-// placeEntry is insertEntry that returns a clash for a key that exists.
-func (e *Editor) placeEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary []byte, p region.Ptr) error {
 	key, _, err := k.Entry(ctx, row, primary)
 	if err != nil {
 		return err
@@ -279,63 +235,6 @@ func (e *Editor) placeEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary [
 		return clashOf(err, k, row, key)
 	}
 	return nil
-}
-
-// A clash says that a row's key in a unique index exists.
-type clash struct {
-	index *KeyInfo
-	row   gms.Row
-	key   []byte
-}
-
-// Error implements error.
-func (c *clash) Error() string { return "sql: key exists in " + c.index.Name }
-
-// clashOf turns errExists of an index into a clash.
-func clashOf(err error, index *KeyInfo, row gms.Row, key []byte) error {
-	if errors.Is(err, errExists) {
-		return &clash{index, row, key}
-	}
-	return err
-}
-
-// duplicate turns a clash into MySQL's 1062, with the existing row: REPLACE and ON
-// DUPLICATE KEY UPDATE continue from it.
-func (e *Editor) duplicate(ctx *gms.Context, c *clash) error {
-	existing, err := e.existing(ctx, c)
-	if err != nil {
-		return err
-	}
-	return gms.NewUniqueKeyErr(c.text(ctx, e.Info.Name), c.index == e.Info.PrimaryKey, existing)
-}
-
-// text returns MySQL's message for a clash in a table.
-func (c *clash) text(ctx *gms.Context, table string) string {
-	return "Duplicate entry '" + c.index.text(ctx, c.row) + "' for key '" + table + "." + c.index.Name + "'"
-}
-
-// existing returns the row with which another one clashes.
-func (e *Editor) existing(ctx *gms.Context, c *clash) (gms.Row, error) {
-	p, ok, err := e.Store.Access(c.index.Index).Get(e.tr.Tx, c.key)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("%w: index %s changed while it was asked", row.ErrCorrupt, c.index.Name)
-	}
-	r, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
-	if err != nil {
-		return nil, err
-	}
-	if r, err = e.complete(ctx, r); err != nil { // ON DUPLICATE KEY UPDATE may read any column
-		return nil, err
-	}
-	if e.Info.IsKeyless() {
-		if err := e.tr.rememberStray(ctx, e.Info, r, p); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
 }
 
 // text returns a row's key as MySQL prints it.
@@ -592,7 +491,7 @@ func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, oldKey, newKey []byte, 
 		return err
 	}
 	if err := acc.Insert(e.tr.Tx, newKey, newRow); err != nil {
-		return e.told(ctx, clashOf(err, k, row, newKey))
+		return e.asDuplicate(ctx, clashOf(err, k, row, newKey))
 	}
 	return nil
 }

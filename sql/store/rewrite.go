@@ -94,7 +94,7 @@ func (e *Editor) addEntry(ctx *gms.Context, k *KeyInfo, key []byte, p region.Ptr
 	if r, err = e.withKeyColumns(ctx, r); err != nil {
 		return err
 	}
-	return e.insertEntry(ctx, k, r, key, p)
+	return e.asDuplicate(ctx, e.insertEntry(ctx, k, r, key, p))
 }
 
 // ShouldBuildIndex implements gms.IndexBuildingTable.
@@ -341,7 +341,7 @@ func (st *Store) rewrittenNumbers(tr *Transaction, tbl, next *catalog.Table) err
 func (w *rewriter) Insert(ctx *gms.Context, row gms.Row) error {
 	return w.atomically(ctx, func() error {
 		if err := w.insert(ctx, row); err != nil {
-			return err
+			return w.asDuplicate(ctx, err)
 		}
 		return w.raise(ctx, row)
 	})
