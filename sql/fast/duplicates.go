@@ -221,7 +221,7 @@ func (d *duplicating) insert(ctx *gms.Context, r gms.Row) error {
 func (d *duplicating) noteNew(r gms.Row) {
 	d.rowsAffected++
 	n := d.number(r)
-	if d.in.onDuplicate == replaces && int64(n) <= 0 {
+	if d.in.onDuplicate == replaces && (n == 0 || isNegative(r[d.info.AutoColumn])) {
 		return
 	}
 	if d.last = n; d.first == 0 {
@@ -235,6 +235,12 @@ func (d *duplicating) number(r gms.Row) uint64 {
 		return 0
 	}
 	return numberOf(r[d.info.AutoColumn])
+}
+
+// isNegative reports whether a whole number is below 0.
+func isNegative(v any) bool {
+	n, ok := row.Signed(v)
+	return ok && n < 0
 }
 
 // update updates a row as ON DUPLICATE KEY UPDATE says.
