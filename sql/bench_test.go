@@ -109,12 +109,12 @@ func BenchmarkInsertMany(b *testing.B) {
 
 // execute runs a statement compiled, if it can be, and makes nothing of its result.
 func (c *client) execute(query string) error {
-	stmt, values := c.s.Compiled(query, false, nil)
-	if stmt == nil {
+	x := c.s.Compiled(query, false, nil)
+	if x.Compiled == nil {
 		_, _, err := c.run(query)
 		return err
 	}
-	_, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
+	_, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), x)
 	if errors.Is(err, fast.ErrPlan) {
 		_, _, err = c.run(query)
 	}

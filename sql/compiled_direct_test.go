@@ -17,11 +17,11 @@ import (
 // isDirect reports whether a compiled statement runs directly with the present settings of the
 // session.
 func (c *client) isDirect(query string) bool {
-	stmt, values := c.s.Compiled(query, false, nil)
-	if stmt == nil {
+	x := c.s.Compiled(query, false, nil)
+	if x.Compiled == nil {
 		return false
 	}
-	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
+	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), x)
 	return err == nil && res.Values != nil
 }
 

@@ -26,12 +26,12 @@ func (c *client) compiled(query string) (schema gms.Schema, rows []gms.Row, done
 
 func (c *client) compiledWith(query string, prepared bool, bound []fast.Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
 	c.byPlan = false
-	stmt, values := c.s.Compiled(query, prepared, bound)
-	if stmt == nil {
+	x := c.s.Compiled(query, prepared, bound)
+	if x.Compiled == nil {
 		schema, rows, err = c.run(query)
 		return schema, rows, false, err
 	}
-	if schema, rows, done, err = c.runStatement(stmt, query, values); !done {
+	if schema, rows, done, err = c.runStatement(x, query); !done {
 		schema, rows, err = c.run(query)
 	}
 	return schema, rows, done && !c.byPlan, err
@@ -48,15 +48,15 @@ func controls(stmt *fast.Compiled) bool {
 
 // runStatement runs a statement compiled or, and then it sets byPlan, by a plan of our own, unless
 // go-mysql-server has to plan it.
-func (c *client) runStatement(stmt *fast.Compiled, query string, values []fast.Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
-	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
+func (c *client) runStatement(x fast.Execution, query string) (schema gms.Schema, rows []gms.Row, done bool, err error) {
+	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), x)
 	c.byPlan = res != nil && res.Planned
 	switch {
 	case errors.Is(err, fast.ErrPlan):
 		return nil, nil, false, nil
 	case err != nil:
 		return nil, nil, true, c.failed(err)
-	case controls(stmt):
+	case controls(x.Compiled):
 		return nil, nil, true, nil
 	case res.Header == nil:
 		return types.OkResultSchema, []gms.Row{{res.OK}}, true, nil

@@ -48,11 +48,11 @@ func (p *pair) bind(query string, bound ...fast.Value) bool {
 	var schema gms.Schema
 	var rows []gms.Row
 	var err error
-	stmt, values := c.s.Compiled(query, true, bound)
-	done := stmt != nil
+	x := c.s.Compiled(query, true, bound)
+	done := x.Compiled != nil
 	c.byPlan = false
 	if done {
-		schema, rows, done, err = c.runStatement(stmt, query, values)
+		schema, rows, done, err = c.runStatement(x, query)
 	}
 	if !done {
 		schema, rows, err = c.planned(query, bound)

@@ -141,10 +141,10 @@ func TestEngineEnds(t *testing.T) {
 	c := engineTable(t)
 	for _, query := range []string{"SELECT * FROM t WHERE s = 's1' ORDER BY pad, id", "UPDATE t SET pad = 'q' WHERE s = 's1'"} {
 		c.mustByPlan(t, query)
-		stmt, values := c.s.Compiled(query, false, nil)
+		x := c.s.Compiled(query, false, nil)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := c.s.Run(c.in.e.NewContext(ctx, c.s, gms.WithQuery(query)), stmt, values); !errors.Is(err, context.Canceled) {
+		if _, err := c.s.Run(c.in.e.NewContext(ctx, c.s, gms.WithQuery(query)), x); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", query, err)
 		}
 		_ = c.s.Failed()
@@ -308,11 +308,11 @@ func TestEngineNegativeOfSmallest(t *testing.T) {
 	for _, query := range []string{"SELECT COUNT(*) FROM b WHERE k > -? OR id < ?", "SELECT k FROM b WHERE id = -? OR k < ?", "SELECT k FROM b WHERE id BETWEEN -? AND ?"} {
 		for i, n := range []int64{5, 6, math.MinInt64} {
 			values := []fast.Value{{Number: n, IsNumber: true}, {Number: -1, IsNumber: true}}
-			stmt, bound := c.s.Compiled(query, true, values)
+			x := c.s.Compiled(query, true, values)
 			if i == 0 {
 				continue // the first of this text
 			}
-			_, _, done, err := c.runStatement(stmt, query, bound)
+			_, _, done, err := c.runStatement(x, query)
 			if want := n != math.MinInt64; done != want || err != nil {
 				t.Errorf("%s, %d: run without go-mysql-server %v, %v", query, n, done, err)
 			}

@@ -154,10 +154,10 @@ func TestEngineInsertSelectCancelled(t *testing.T) {
 		p.both(query, true)
 	}
 	c := p.compiled
-	stmt, values := c.s.Compiled(query, false, nil)
+	x := c.s.Compiled(query, false, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if res, err := c.s.Run(c.in.e.NewContext(ctx, c.s, gms.WithQuery(query)), stmt, values); err == nil || err == fast.ErrPlan {
+	if res, err := c.s.Run(c.in.e.NewContext(ctx, c.s, gms.WithQuery(query)), x); err == nil || err == fast.ErrPlan {
 		t.Fatalf("%v, %v", res, err)
 	}
 	p.tables()

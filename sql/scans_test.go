@@ -179,10 +179,10 @@ func TestScansEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		stmt, values := c.s.Compiled(q, false, nil)
+		x := c.s.Compiled(q, false, nil)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := c.s.Run(in.e.NewContext(ctx, c.s, gms.WithQuery(q)), stmt, values); !errors.Is(err, context.Canceled) {
+		if _, err := c.s.Run(in.e.NewContext(ctx, c.s, gms.WithQuery(q)), x); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", q, err)
 		}
 		c.s.Abort()

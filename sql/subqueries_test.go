@@ -224,10 +224,10 @@ func TestSubqueriesEnd(t *testing.T) {
 		"SELECT (SELECT COUNT(*) FROM t)", "SELECT id, t IN (SELECT t FROM o) AS x FROM o",
 	} {
 		c.mustByPlan(t, query)
-		stmt, values := c.s.Compiled(query, false, nil)
+		x := c.s.Compiled(query, false, nil)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := c.s.Run(c.in.e.NewContext(ctx, c.s, gms.WithQuery(query)), stmt, values); !errors.Is(err, context.Canceled) {
+		if _, err := c.s.Run(c.in.e.NewContext(ctx, c.s, gms.WithQuery(query)), x); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", query, err)
 		}
 		_ = c.s.Failed()

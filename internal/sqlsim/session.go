@@ -85,11 +85,11 @@ func (s *session) runGuarded(query string) (res result, err error) {
 
 // runCompiled runs a statement in its compiled form, unless it has to be planned.
 func (s *session) runCompiled(query string) (r result, err error) {
-	stmt, values := s.sql.Compiled(query, false, nil)
-	if stmt == nil {
+	x := s.sql.Compiled(query, false, nil)
+	if x.Compiled == nil {
 		return r, fast.ErrPlan
 	}
-	res, err := s.sql.Run(s.engine.sql.NewContext(ctx, s.sql, gms.WithQuery(query)), stmt, values)
+	res, err := s.sql.Run(s.engine.sql.NewContext(ctx, s.sql, gms.WithQuery(query)), x)
 	if err != nil {
 		return r, err
 	}

@@ -119,34 +119,33 @@ func (c *Cache) get(key []byte, text int) *Compiled {
 	return s
 }
 
-// Compiled returns the compiled form of a statement and its literals, which are valid until the
-// session's next statement; nil for statements that cannot be compiled. bound has the parameters'
-// values of a prepared statement.
-func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
-	c, values := s.find(query, prepared, bound)
-	s.isFirst = false
-	if c == nil {
-		return nil, nil
-	}
-	if !c.seen.Swap(true) && !isInGroups(c.text) {
-		return s.first(c, values)
-	}
-	if !c.isKnown(s, values) {
-		return nil, nil
-	}
-	return c, values
+// An Execution is a statement to run. Without a Compiled there is none: go-mysql-server has to run the statement.
+type Execution struct {
+	*Compiled
+	// Values are the literals. They are valid until the session's next statement.
+	Values []Value
+	// isFirst is set if the text has not been seen before: see isWorthAPlan.
+	isFirst bool
 }
 
-// first returns what Compiled returns for the first execution of a text: most texts that were seen once are never
-// seen again, so only a SELECT that may read many rows by a plan of package exec is worth being planned. Most that
-// have the shape of a read by a key, and no other, do not.
-func (s *Session) first(c *Compiled, values []Value) (*Compiled, []Value) {
-	if !isSelect(c.text) || !c.isKnown(s, values) || c.query == nil || c.shape != nil && c.shape.simple {
-		return nil, nil
+// Compiled returns the execution of a statement by its compiled form, if it has one. bound has the parameters' values of
+// a prepared statement.
+func (s *Session) Compiled(query string, prepared bool, bound []Value) Execution {
+	c, values := s.find(query, prepared, bound)
+	if c == nil {
+		return Execution{}
 	}
-	s.isFirst = true
-	return c, values
+	isFirst := !c.seen.Swap(true) && !isInGroups(c.text)
+	if isFirst && !isSelect(c.text) || !c.isKnown(s, values) || isFirst && !c.isWorthAPlan() {
+		return Execution{}
+	}
+	return Execution{c, values, isFirst}
 }
+
+// isWorthAPlan reports whether a SELECT is worth being planned when its text is first seen. Most texts that were seen once
+// are never seen again, so only one that may read many rows by a plan of package exec is. Most that have the shape of a read
+// by a key, and no other, do not.
+func (c *Compiled) isWorthAPlan() bool { return c.query != nil && (c.shape == nil || !c.shape.simple) }
 
 // isSelect reports whether a statement may be a SELECT from tables.
 func isSelect(text string) bool {
@@ -232,11 +231,12 @@ func (c *Compiled) parse(s *Session, parameters int) {
 // AST returns the statement with parameters for its literals.
 func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 
-// Run runs a statement with these literals in the session's transaction, which it begins
+// Run runs a statement in the session's transaction, which it begins
 // if there is none, and commits as go-mysql-server would. The context is that of the
 // session that embeds s. After ErrPlan nothing has been done, and go-mysql-server has to
 // run the statement. After another error there is a result if a plan was run.
-func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
+func (s *Session) Run(ctx *gms.Context, x Execution) (*Result, error) {
+	c, values := x.Compiled, x.Values
 	if c.shape != nil && c.shape.kind.controls() {
 		return c.control(ctx, s)
 	}
@@ -246,11 +246,11 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	}
 	var res *Result
 	err := ErrPlan
-	if areKnown(values) && !s.isFirst {
+	if areKnown(values) && !x.isFirst {
 		res, err = c.runForm(ctx, s, tr, values)
 	}
 	if errors.Is(err, ErrPlan) && c.query != nil {
-		res, err = c.query.Run(ctx, &s.Session, tr, values, s.isFirst)
+		res, err = c.query.Run(ctx, &s.Session, tr, values, x.isFirst)
 	}
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan

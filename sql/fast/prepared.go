@@ -12,33 +12,32 @@ type Prepared struct {
 }
 
 // Prepared returns what Compiled returns for a prepared statement.
-func (s *Session) Prepared(p *Prepared, query string, bound []Value) (*Compiled, []Value) {
+func (s *Session) Prepared(p *Prepared, query string, bound []Value) Execution {
 	if p.stmt == nil || !s.compiles() || len(bound) != len(p.at) || p.settings != s.Settings().Key || p.database != s.GetCurrentDatabase() {
 		return s.readPrepared(p, query, bound)
 	}
-	s.isFirst = false
 	s.values = append(s.values[:0], p.values...)
 	for i, v := range bound {
 		v.IsBound = true
 		s.values[p.at[i]] = v
 	}
-	return p.stmt, s.values
+	return Execution{Compiled: p.stmt, Values: s.values}
 }
 
 // readPrepared is Prepared for an execution that reads the text.
-func (s *Session) readPrepared(p *Prepared, query string, bound []Value) (*Compiled, []Value) {
+func (s *Session) readPrepared(p *Prepared, query string, bound []Value) Execution {
 	*p = Prepared{}
-	c, values := s.Compiled(query, true, bound)
-	if c == nil {
-		return nil, nil
+	x := s.Compiled(query, true, bound)
+	if x.Compiled == nil {
+		return x
 	}
-	p.stmt, p.database, p.settings = c, s.GetCurrentDatabase(), s.Settings().Key
-	for i, v := range values {
+	p.stmt, p.database, p.settings = x.Compiled, s.GetCurrentDatabase(), s.Settings().Key
+	for i, v := range x.Values {
 		if v.IsBound {
 			p.at = append(p.at, i)
 			v = Value{} // it may be long
 		}
 		p.values = append(p.values, v)
 	}
-	return c, values
+	return x
 }

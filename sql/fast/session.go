@@ -21,8 +21,6 @@ type Session struct {
 	// that holds.
 	allowed []*Compiled
 	grants  uint64
-	// isFirst is set if the running statement's text has not been run before.
-	isFirst bool
 	// leaf holds the rows that replace a node of the running plan.
 	leaf *leaf
 	// room is the buffer of direct SELECTs.

@@ -17,19 +17,15 @@ import (
 
 // A compiled statement runs directly on the storage, without go-mysql-server's
 // parser and planner.
-type compiled struct {
-	*fast.Compiled
-	values []fast.Value
-}
+type compiled struct{ fast.Execution }
 
-// findCompiled returns the compiled form of a statement; its values are valid
-// until the connection's next statement.
+// findCompiled returns the compiled form of a statement, for one execution.
 func (s *connState) findCompiled(query string) (compiled, bool) {
 	if s.farm == nil {
 		return compiled{}, false
 	}
-	stmt, values := s.farm.Compiled(query, false, nil)
-	return compiled{stmt, values}, stmt != nil
+	x := s.farm.Compiled(query, false, nil)
+	return compiled{x}, x.Compiled != nil
 }
 
 // findPrepared is findCompiled for a prepared statement to which values are bound.
@@ -37,8 +33,8 @@ func (s *connState) findPrepared(st statement, bound []fast.Value) (compiled, bo
 	if s.farm == nil || st.prepared == nil {
 		return compiled{}, false
 	}
-	stmt, values := s.farm.Prepared(st.prepared, st.text, bound)
-	return compiled{stmt, values}, stmt != nil
+	x := s.farm.Prepared(st.prepared, st.text, bound)
+	return compiled{x}, x.Compiled != nil
 }
 
 // statement describes a compiled statement to the handler: its locks, and whether
@@ -67,7 +63,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 		return err
 	}
 	defer h.processes.EndQuery(sqlCtx)
-	res, err := s.farm.Run(sqlCtx, stmt.Compiled, stmt.values)
+	res, err := s.farm.Run(sqlCtx, stmt.Execution)
 	if errors.Is(err, fast.ErrPlan) {
 		return err
 	}
