@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -543,16 +544,14 @@ func TestAddressIsTaken(t *testing.T) {
 	}
 }
 
-// A peer that sends what is no answer is left.
-func TestGarbageFromAPeer(t *testing.T) {
-	needsMapping(t)
-	f := newFabric(t)
-	a := f.machine(t, 1, 1<<12)
+// strangePeer makes machine 2 a peer that accepts a connection, sends answers to questions that it has not read, and then
+// only reads.
+func (f *fabric) strangePeer(t *testing.T, answers []byte) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
 	f.mu.Lock()
 	f.at[2] = l.Addr().String()
 	f.mu.Unlock()
@@ -564,9 +563,17 @@ func TestGarbageFromAPeer(t *testing.T) {
 		defer socket.Close()
 		_, _ = readGreeting(socket)
 		r := reply{at: someAddress}
-		_, _ = socket.Write(append(r.encode(), bytes.Repeat([]byte{9}, answerBytes)...))
-		_, _ = socket.Read(make([]byte, 1000))
+		_, _ = socket.Write(append(r.encode(), answers...))
+		_, _ = io.Copy(io.Discard, socket)
 	}()
+}
+
+// A peer that sends what is no answer is left.
+func TestGarbageFromAPeer(t *testing.T) {
+	needsMapping(t)
+	f := newFabric(t)
+	a := f.machine(t, 1, 1<<12)
+	f.strangePeer(t, bytes.Repeat([]byte{9}, answerBytes))
 	if err := a.write(2, 0, 1); !errors.Is(err, hosts.ErrGarbage) || !errors.Is(err, rdma.ErrBroken) {
 		t.Errorf("%v, want %v", err, hosts.ErrGarbage)
 	}

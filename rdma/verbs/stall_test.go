@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -44,16 +43,7 @@ func TestCardCompletesNothing(t *testing.T) {
 func TestEventIsLost(t *testing.T) {
 	f := impatient(t)
 	f.machine(t, 2, 1<<12)
-	nic, err := f.Join(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = nic.Close() })
-	rung := make(chan struct{}, 1)
-	q, err := nic.Open(0, func() { rung <- struct{}{} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, rung := f.belled(t)
 	for round := range 2 { // the first connects
 		f.wire.quiet(t)
 		f.set(&f.wire.isDeaf, round > 0)
@@ -77,27 +67,7 @@ func TestEventIsLost(t *testing.T) {
 func TestQuestionIsNotAnswered(t *testing.T) {
 	f := impatient(t)
 	a := f.machine(t, 1, 1<<12)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	f.mu.Lock()
-	f.at[2] = l.Addr().String()
-	f.mu.Unlock()
-	go func() {
-		socket, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer socket.Close()
-		_, _ = readGreeting(socket)
-		r := reply{at: someAddress}
-		_, _ = socket.Write(r.encode())
-		for b := make([]byte, 1000); err == nil; {
-			_, err = socket.Read(b)
-		}
-	}()
+	f.strangePeer(t, nil)
 	if err := a.write(2, 0, 1); !errors.Is(err, errStalled) {
 		t.Errorf("%v, want %v", err, errStalled)
 	}

@@ -51,9 +51,7 @@ func TestSetLink(t *testing.T) {
 
 // TestHostRefused: a host is not started without its program, or a folder for its files.
 func TestHostRefused(t *testing.T) {
-	if err := prepared(); err != nil {
-		t.Skip(err)
-	}
+	needsMachines(t)
 	n, err := newNetwork()
 	if err != nil {
 		t.Fatal(err)

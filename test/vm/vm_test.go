@@ -27,17 +27,23 @@ func runVM(t *testing.T, args ...string) (status int, out string, err error) {
 	return status, string(b), err
 }
 
-// TestRun boots the virtual machine with the tests of this package, which succeed and which fail.
-func TestRun(t *testing.T) {
-	if os.Getenv("FARMSQL_IN_VM") != "" {
-		t.Skip("this is the virtual machine")
-	}
+// needsMachines skips a test where virtual machines cannot run; with REQUIRE_VM it fails.
+func needsMachines(t *testing.T) {
+	t.Helper()
 	if err := prepared(); err != nil {
 		if os.Getenv("REQUIRE_VM") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
+}
+
+// TestRun boots the virtual machine with the tests of this package, which succeed and which fail.
+func TestRun(t *testing.T) {
+	if os.Getenv("FARMSQL_IN_VM") != "" {
+		t.Skip("this is the virtual machine")
+	}
+	needsMachines(t)
 	status, out, err := runVM(t, "-hosts", "2", "-tags", "gms_pure_go", ".", "-test.v", "-test.run", "^TestGuest$")
 	if status != 0 || err != nil || !strings.Contains(out, "--- PASS: TestGuest") {
 		t.Errorf("tests that pass: status %d, %v, output %q", status, err, out)
