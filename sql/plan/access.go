@@ -16,8 +16,8 @@ type Access struct {
 	Branches []Branch
 	// Ordered is set if the rows come in the wanted order. Reverse is set if the index must be read backwards for that.
 	Ordered, Reverse bool
-	// Covers is set if all rows that the access reads meet the scan's condition. It does not hold for
-	// values whose range is wide.
+	// Covers is set if all rows that the access reads meet the scan's condition, except in ranges with IsWide set
+	// (store.KeyRange).
 	Covers bool
 }
 
@@ -33,7 +33,7 @@ type Branch struct {
 }
 
 // A Part bounds a column of an index: by Values, by NULL, by a column of an earlier table of the
-// join (Outer), or by Bounds and patterns.
+// join (Outer), or by Bounds and Likes together.
 type Part struct {
 	Column int
 	Values []Operand
@@ -49,14 +49,15 @@ func (p *Part) isPoints() bool { return p.isEqual() || p.Null }
 // isEqual reports whether the part gives single values that are not NULL.
 func (p *Part) isEqual() bool { return len(p.Values) > 0 || p.Outer != nil }
 
-// isSingle reports whether the part gives one value.
+// isSingle reports whether the part gives exactly one value, which may be NULL.
 func (p *Part) isSingle() bool {
 	return len(p.Values) == 1 && !p.Values[0].IsList || p.Null || p.Outer != nil
 }
 
-// IsUnique reports whether the branch reads whole unique keys.
+// IsUnique reports whether the branch reads whole unique keys without NULL, so that each key has one row at most.
 func (b *Branch) IsUnique(table *store.TableInfo) bool {
-	return (b.Index == table.PrimaryKey && !table.IsKeyless() || b.Index.Unique) && len(b.Parts) > 0 && len(b.Parts) >= len(b.Index.Columns) &&
+	isUniqueIndex := (b.Index == table.PrimaryKey && !table.IsKeyless()) || b.Index.Unique
+	return isUniqueIndex && len(b.Parts) > 0 && len(b.Parts) >= len(b.Index.Columns) &&
 		!slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isEqual() })
 }
 
@@ -114,7 +115,8 @@ func (p Part) String() string {
 }
 
 // accesses returns the ways to read a table for a condition, except those that are certainly worse
-// than another. If no index can be used, it returns an access to the whole table.
+// than another. It returns none if no index can be used: the whole table is read then. If each access
+// for the AND may turn out to read a whole index, an access to the whole table is added.
 func accesses(table *store.TableInfo, where Condition) []Access {
 	all := conjuncts(where)
 	var list []Access
@@ -124,7 +126,7 @@ func accesses(table *store.TableInfo, where Condition) []Access {
 		}
 		list = append(list, Access{Branches: []Branch{b}})
 	}
-	isBounded := len(list) == 0
+	needsNoScan := len(list) == 0
 	for _, c := range all {
 		if or, ok := c.(Or); ok {
 			if a, ok := union(table, or); ok {
@@ -133,15 +135,16 @@ func accesses(table *store.TableInfo, where Condition) []Access {
 		}
 	}
 	for i := range list {
-		isBounded = isBounded || list[i].isBounded()
+		needsNoScan = needsNoScan || list[i].isBounded()
 	}
-	if !isBounded { // a pattern may have no bound
+	if !needsNoScan { // a pattern may have no bound
 		list = append(list, Access{Branches: []Branch{{Index: table.PrimaryKey}}})
 	}
 	return list
 }
 
-// isBounded reports whether an access reads only a part of an index, whatever the values are.
+// isBounded reports whether an access reads only a part of an index, whatever the values are: no branch begins with
+// patterns alone. Alternatives are not looked at.
 func (a *Access) isBounded() bool {
 	return !slices.ContainsFunc(a.Branches, func(b Branch) bool { return len(b.Parts) > 0 && b.Parts[0].hasPatternsOnly() })
 }
@@ -161,10 +164,12 @@ func branches(table *store.TableInfo, all []Condition) []Branch {
 	return list
 }
 
-// branch returns the branch of an index for a conjunction; false if the index is of no use.
+// branch returns the branch of an index for a conjunction, without Parts if the conjunction does not bound the first
+// column. It returns false for an index that no range can be read of: a spatial one, the row numbers of a keyless table,
+// or a hash index if a column has no values.
 func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, bool) {
 	b := Branch{Index: k}
-	if k.Spatial || k == table.PrimaryKey && table.IsKeyless() {
+	if k.Spatial || (k == table.PrimaryKey && table.IsKeyless()) {
 		return b, false
 	}
 	for _, column := range k.LookupColumns() {
@@ -185,7 +190,8 @@ func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, 
 	return b, true
 }
 
-// partOf returns the part by which a conjunction bounds a column; it prefers the one with the fewest values.
+// partOf returns the part by which a conjunction bounds a column: the first equality or IS NULL, else the IN with the
+// fewest values, else all bounds and patterns.
 func partOf(column int, all []Condition) Part {
 	p := Part{Column: column}
 	for _, c := range all {
@@ -222,14 +228,15 @@ func partOf(column int, all []Condition) Part {
 	return p
 }
 
-// union returns the access for an OR. Each condition of the OR must bound an index. Of several
-// indexes it takes the one with the most parts that give single values.
+// union returns the access for an OR. Of the indexes that a condition of the OR bounds, it takes a unique one or, if there
+// is none, the one with the most parts that give single values. It returns false if a condition bounds no index, or if
+// several indexes need more than branchesMax branches.
 func union(table *store.TableInfo, or Or) (Access, bool) {
 	var a Access
 	for _, c := range or {
 		var best Branch
 		for _, b := range branches(table, conjuncts(c)) {
-			if best.Index == nil || b.IsUnique(table) || !best.IsUnique(table) && b.points() > best.points() {
+			if best.Index == nil || b.IsUnique(table) || (!best.IsUnique(table) && b.points() > best.points()) {
 				best = b
 			}
 		}
@@ -260,7 +267,8 @@ func (b *Branch) points() int {
 	return n
 }
 
-// order marks the accesses that return rows in an order. For each other index in that order it adds an access.
+// order marks the accesses of list that return rows in the order by. For each other index that has this order it adds an
+// access. An access with several branches has no order.
 func order(table *store.TableInfo, list []Access, where Condition, by []Order) []Access {
 	known := make(map[*store.KeyInfo]bool)
 	for i := range list {
@@ -289,11 +297,11 @@ func order(table *store.TableInfo, list []Access, where Condition, by []Order) [
 	return list
 }
 
-// ordered reports whether a branch's rows come in an order, perhaps backwards. It ignores columns
-// that have a single value.
+// ordered reports whether a branch's rows come in the order by, perhaps if the index is read in reverse. It ignores
+// columns that have a single value.
 func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 	k := b.Index
-	if k.Access == catalog.AccessHash || k == table.PrimaryKey && table.IsKeyless() || slices.ContainsFunc(k.Codecs, hasPrefix) {
+	if k.Access == catalog.AccessHash || (k == table.PrimaryKey && table.IsKeyless()) || slices.ContainsFunc(k.Codecs, hasPrefix) {
 		return false, false
 	}
 	columns, single := k.LookupColumns(), make(map[int]bool)
@@ -320,7 +328,7 @@ func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 		if at == len(columns) {
 			return isWhole(table, k), reverse // no two rows are equal in all columns of the entries
 		}
-		if columns[at] != o.Column || given && o.Desc != reverse {
+		if columns[at] != o.Column || (given && o.Desc != reverse) {
 			return false, false
 		}
 		given, reverse = true, o.Desc

@@ -78,7 +78,7 @@ type builder struct {
 	ctx        *gms.Context
 	tables     []*store.TableInfo
 	parameters []int
-	shared     bool
+	shared     bool // whether several goroutines may run what is built so far
 	// values are the values for which the query is built.
 	values []Value
 	// bound has the parameters in expressions, computed the expressions without columns.
@@ -212,10 +212,11 @@ func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
 	return b.filterRows(n)
 }
 
-// filterRows is filter for rows that are not joined. The condition's subqueries become values.
+// filterRows is filter for rows that are not joined. The condition's subqueries become values. A condition on a derived
+// table goes into the table's SELECT if it can, and one on a table becomes the scan's.
 func (b *builder) filterRows(n *gmsplan.Filter) (Node, scope, error) {
 	if d, ok := n.Child.(*gmsplan.SubqueryAlias); ok {
-		if d, ok = within(b.ctx, d, n.Expression); ok {
+		if d, ok = withCondition(b.ctx, d, n.Expression); ok {
 			return b.derived(d)
 		}
 	}
@@ -260,7 +261,8 @@ func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
 	return &Project{child, exprs}, scopeOf(n.Projections, s), err
 }
 
-// withoutDual returns the node below a projection that a SELECT without a table has only for ORDER BY and HAVING.
+// withoutDual returns the node below n if n is the projection that a SELECT without a table has only for ORDER BY and
+// HAVING, and otherwise n.
 func withoutDual(n gms.Node) gms.Node {
 	p, ok := n.(*gmsplan.Project)
 	if !ok || len(p.Projections) != 1 {
@@ -276,19 +278,19 @@ func withoutDual(n gms.Node) gms.Node {
 // ids returns the scope of the rows of expressions. Their values are not compared with columns of tables.
 func ids(exprs []gms.Expression) scope { return scopeOf(exprs, scope{}) }
 
-// scopeOf returns the scope of the rows that expressions make of the rows of another scope. An
+// scopeOf returns the scope of the rows that expressions make of rows with the scope below. An
 // expression to which nothing refers has no id.
-func scopeOf(exprs []gms.Expression, of scope) scope {
+func scopeOf(exprs []gms.Expression, below scope) scope {
 	s := scope{ids: make([]gms.ColumnId, len(exprs))}
-	if of.codecs != nil {
+	if below.codecs != nil {
 		s.codecs = make([]*row.KeyCodec, len(exprs))
 	}
 	for i, e := range exprs {
 		if e, ok := e.(gms.IdExpression); ok {
 			s.ids[i] = e.Id()
 		}
-		if at, ok := of.column(columnBehind(e)); ok {
-			s.codecs[i] = of.codecs[at]
+		if at, ok := below.column(columnBehind(e)); ok {
+			s.codecs[i] = below.codecs[at]
 		}
 	}
 	return s
@@ -384,7 +386,7 @@ func (b *builder) limit(n *gmsplan.Limit) (Node, scope, error) {
 	if err != nil {
 		return nil, scope{}, err
 	}
-	if l, ok := child.(*Limit); ok && l.Count == nil {
+	if l, ok := child.(*Limit); ok && l.Count == nil { // the OFFSET of the same LIMIT
 		l.Count = &count
 		return l, s, nil
 	}

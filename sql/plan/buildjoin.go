@@ -27,14 +27,14 @@ type joinBuilder struct {
 	on    map[int][]gms.Expression
 	// sets has the conditions in inner that a column is in a set.
 	sets []Condition
-	// hasSemi is set if conditions that can be semi-joins become semi-joins.
-	hasSemi bool
+	// allowsSemi is set if EXISTS and IN of subqueries become semi-joins where they can; otherwise they become values.
+	allowsSemi bool
 }
 
 // join returns the plan of a join. where is the condition above it; nil if there is none. If
-// hasSemi is set, semi-joins become tables of the join, otherwise values.
-func (b *builder) join(n gms.Node, where gms.Expression, hasSemi bool) (Node, scope, error) {
-	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression), nil, hasSemi}
+// allowsSemi is set, semi-joins become tables of the join, otherwise values.
+func (b *builder) join(n gms.Node, where gms.Expression, allowsSemi bool) (Node, scope, error) {
+	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression), nil, allowsSemi}
 	s, err := j.flatten(n)
 	if err != nil {
 		return nil, scope{}, err
@@ -71,7 +71,8 @@ func (b *builder) conjunction(all []gms.Expression, s scope) (out []Condition, e
 }
 
 // flatten adds the tables and conditions of a node, and returns its scope. The right side of a LEFT
-// JOIN must be a single table. So its rows depend only on the rows of the earlier tables.
+// JOIN must be a single table, so that its rows depend only on the rows of the earlier tables. The
+// sides of a RIGHT JOIN are exchanged.
 func (j *joinBuilder) flatten(n gms.Node) (scope, error) {
 	switch n := n.(type) {
 	case *gmsplan.JoinNode:

@@ -17,7 +17,8 @@ import (
 // outer query is an Outer. An expression of Outers that is compared with a column is a value of the
 // statement, computed for each outer row, so that an index can be used.
 
-// A level is a subquery that is being built. around is the scope of the query that contains it.
+// A level is a subquery that is being built. around is the scope of the query that contains it, and next is the level of
+// that query; nil if that is the statement.
 type level struct {
 	*Subquery
 	around scope
@@ -59,7 +60,7 @@ func (l *level) has(f *expression.GetField) bool {
 	return l.around.place(f) >= 0 || l.next != nil && l.next.has(f)
 }
 
-// withValues returns an expression with the values of its subqueries; isSame is set if it has none.
+// withValues returns an expression with values in place of its subqueries; isSame is set if it has none.
 func (b *builder) withValues(e gms.Expression, s scope) (out gms.Expression, isSame bool, err error) {
 	switch e := e.(type) {
 	case *gmsplan.Subquery:
@@ -91,7 +92,7 @@ func (b *builder) withValues(e gms.Expression, s scope) (out gms.Expression, isS
 	return out, false, err
 }
 
-// existence returns whether a subquery has rows.
+// existence returns the value of EXISTS: whether the subquery has rows.
 func (b *builder) existence(e *gmsplan.ExistsSubquery, s scope) (*Scalar, error) {
 	v, err := b.subquery(e.Query, s)
 	if err != nil {
@@ -115,7 +116,8 @@ func (b *builder) scalar(q *gmsplan.Subquery, s scope) (*Scalar, error) {
 	return v, nil
 }
 
-// subquery returns a subquery in an expression over the rows of a scope.
+// subquery returns a subquery in an expression over the rows of scope s, which gives the values of its Outers. The caller
+// sets typ and of.
 func (b *builder) subquery(q *gmsplan.Subquery, s scope) (*Scalar, error) {
 	root, _, err := compat.ComparedRows(b.ctx, nil, q.Query, nil, nil, nil)
 	if err != nil {

@@ -18,7 +18,8 @@ type Change struct {
 	Tables []ChangedTable
 	// Deletes is set for a DELETE.
 	Deletes bool
-	tables  []*store.TableInfo
+	// tables are those of Tables.
+	tables []*store.TableInfo
 }
 
 // A ChangedTable is a table whose rows a statement changes, each of them once.
@@ -104,7 +105,7 @@ func (b *builder) change(root gms.Node, rows Node, s scope) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.areDistinct()
+	return c, c.noteTables()
 }
 
 // update reads the assignments of an UPDATE.
@@ -134,7 +135,7 @@ func (b *builder) update(c *Change, n *gmsplan.UpdateSource, rows Node, s scope)
 // delete reads the tables of a DELETE.
 func (b *builder) delete(c *Change, n *gmsplan.DeleteFrom, rows Node, s scope) error {
 	all := changeableTables(rows)
-	if !n.HasExplicitTargets() {
+	if !n.HasExplicitTargets() { // DELETE FROM t, where t is the only table
 		c.Tables = all[:min(1, len(all))]
 		return nil
 	}
@@ -181,9 +182,9 @@ func changeableTables(n Node) (all []ChangedTable) {
 	return nil
 }
 
-// areDistinct returns an error if two names of one table could change the same row. It also returns
-// an error for a table without a key, whose changed rows could not be recognized.
-func (c *Change) areDistinct() error {
+// noteTables sets tables. It returns an error if there are none, or if two names of one table could change the same row.
+// It also returns an error for a table without a key, whose changed rows could not be recognized.
+func (c *Change) noteTables() error {
 	if len(c.Tables) == 0 {
 		return refused("a change of no table")
 	}
@@ -197,9 +198,9 @@ func (c *Change) areDistinct() error {
 	return nil
 }
 
-// setter returns an assignment to a column of the rows. Its expression must not read the columns
-// that the assignments in before set.
-func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, error) {
+// setter returns an assignment to a column of the rows, which no assignment in earlier sets. Its expression must not read
+// the columns that these set, nor add an interval if it has parameters.
+func (b *builder) setter(e gms.Expression, s scope, earlier []Setter) (Setter, error) {
 	set, ok := e.(*expression.SetField)
 	if !ok {
 		return Setter{}, refused("assignment %T", e)
@@ -209,7 +210,7 @@ func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, er
 		return Setter{}, refused("assignment to %s", set.LeftChild)
 	}
 	out := Setter{Column: f.WithIndex(s.place(f)).(*expression.GetField)}
-	for _, x := range before {
+	for _, x := range earlier {
 		if x.Column.Index() == out.Column.Index() {
 			return out, refused("two assignments to %s", f)
 		}
@@ -221,13 +222,13 @@ func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, er
 	if out.Expr, err = b.expression(set.RightChild, s); err != nil {
 		return out, err
 	}
-	given := len(parametersOf(b.ctx, out.Expr)) > 0
+	hasParameters := len(parametersOf(b.ctx, out.Expr)) > 0
 	gms.Inspect(b.ctx, out.Expr, func(_ *gms.Context, e gms.Expression) bool {
-		if _, ok := e.(*expression.Interval); ok && given {
+		if _, ok := e.(*expression.Interval); ok && hasParameters {
 			err = refused("a sum of a time, whose text depends on that of the time")
 		}
 		f, ok := e.(*expression.GetField)
-		for _, x := range before {
+		for _, x := range earlier {
 			if ok && x.Column.Index() == f.Index() {
 				err = refused("a column that is read and set")
 			}
@@ -238,7 +239,7 @@ func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, er
 }
 
 // prune makes the tables that a statement reads, but does not change, read only the columns that
-// are used. It leaves a single table as it is.
+// are used. It leaves a single table as it is, and refuses a join below a Sort or Limit.
 func (c *Change) prune(ctx *gms.Context, rows Node) error {
 	j, ok := rows.(*Join)
 	if !ok {
@@ -309,11 +310,11 @@ func (c *Change) IsPlain() bool {
 
 func (t *ChangedTable) isPlain(deletes bool) bool {
 	for _, col := range t.Table.Columns {
-		if !deletes && col.OnUpdate != "" || col.Generated != "" || col.Virtual || col.Hidden || col.HiddenSystem {
+		if (!deletes && col.OnUpdate != "") || col.Generated != "" || col.Virtual || col.Hidden || col.HiddenSystem {
 			return false
 		}
 	}
-	if len(t.Table.Checks) > 0 || deletes && len(t.Table.ReferencedBy) > 0 {
+	if len(t.Table.Checks) > 0 || (deletes && len(t.Table.ReferencedBy) > 0) {
 		return false
 	}
 	for i := range t.Set {

@@ -30,12 +30,12 @@ func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 	if _, isLiteral := e.(*expression.Literal); isLiteral { // a NULL, or TRUE
 		return Operand{}, false
 	}
-	shared := b.shared
+	shared := b.shared // b.expression clears it even if the expression is not used
 	x, err := b.expression(e, scope{})
 	if err == nil && isMoment(k) && isDateSum(e) && types.IsTextOnly(x.Type(b.ctx)) && !isOuter(b.ctx, x) {
 		x = moment{x}
 	}
-	if err != nil || !isComputable(b.ctx, x, k) && !isTextLike(b.ctx, x, k) || isFiner(b.ctx, x, k) {
+	if err != nil || (!isComputable(b.ctx, x, k) && !isTextLike(b.ctx, x, k)) || isFiner(b.ctx, x, k) {
 		b.shared = shared
 		return Operand{}, false
 	}
@@ -47,7 +47,7 @@ func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
 // depends on the outer row, for each outer row.
 type computed struct {
 	expr gms.Expression
-	// at is the value's number.
+	// at is the value's number among the values of the execution.
 	at int
 	// list is the subquery whose rows are the value; nil for an expression.
 	list *Subquery
@@ -155,7 +155,8 @@ func (q *Query) Bind(values []Value) ([]Value, bool) {
 	return append(append(make([]Value, 0, len(values)+len(q.computed)), values...), make([]Value, len(q.computed))...), true
 }
 
-// Compute computes the values for an execution. The error is an ErrRefused if a Value cannot hold one.
+// Compute computes the values for an execution, except those that depend on an outer row. The error is an ErrRefused if a
+// Value cannot hold one.
 func (q *Query) Compute(ctx *gms.Context, values []Value) error {
 	for i := range q.computed {
 		if c := &q.computed[i]; c.within == nil {
@@ -235,5 +236,5 @@ func (v Value) class(dst []byte) []byte {
 		precision, scale := expression.GetDecimalPrecisionAndScale(v.Text)
 		return append(strconv.AppendUint(append(strconv.AppendUint(append(dst, 'd'), uint64(precision), 10), '.'), uint64(scale), 10), ' ')
 	}
-	return append(dst, "s?fby"[v.Form])
+	return append(dst, "s?fby"[v.Form]) // a letter for each Form; Decimal has returned above
 }

@@ -48,7 +48,7 @@ func derivedScope(n *gmsplan.SubqueryAlias, inner scope) (scope, error) {
 		return scope{}, refused("%d columns of a derived table of %d", len(s.ids), len(inner.ids))
 	}
 	for i, id := range s.ids {
-		if of, ok := n.ScopeMapping[id].(gms.IdExpression); !ok || of.Id() != inner.ids[i] {
+		if column, ok := n.ScopeMapping[id].(gms.IdExpression); !ok || column.Id() != inner.ids[i] {
 			return scope{}, refused("column %d of a derived table", i+1)
 		}
 	}
@@ -56,9 +56,9 @@ func derivedScope(n *gmsplan.SubqueryAlias, inner scope) (scope, error) {
 	return s, nil
 }
 
-// within moves a condition on a derived table into the table's own SELECT, so that an index of the
+// withCondition moves a condition on a derived table into the table's own SELECT, so that an index of the
 // SELECT's tables can be used. It returns false if that would change the rows.
-func within(ctx *gms.Context, n *gmsplan.SubqueryAlias, condition gms.Expression) (*gmsplan.SubqueryAlias, bool) {
+func withCondition(ctx *gms.Context, n *gmsplan.SubqueryAlias, condition gms.Expression) (*gmsplan.SubqueryAlias, bool) {
 	project, ok := n.Child.(*gmsplan.Project)
 	if !ok {
 		return nil, false
@@ -77,11 +77,11 @@ func within(ctx *gms.Context, n *gmsplan.SubqueryAlias, condition gms.Expression
 		if !ok {
 			return e, transform.SameTree, nil
 		}
-		of, ok := projected(project, n.ScopeMapping[f.Id()])
+		column, ok := projected(project, n.ScopeMapping[f.Id()])
 		if !ok {
 			return nil, transform.SameTree, refused("column %s", f)
 		}
-		return of, transform.NewTree, nil
+		return column, transform.NewTree, nil
 	})
 	if err != nil {
 		return nil, false

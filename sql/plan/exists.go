@@ -48,8 +48,8 @@ func (b *builder) exists(n *gmsplan.Project, q *gmsplan.Subquery) (Node, scope, 
 	return &Exists{child}, ids(n.Projections), err
 }
 
-// wantOne tells a scan that only its first row is wanted. It stops at nodes that choose among the
-// rows of their children.
+// wantOne tells a scan, at the top or below projections, that only its first row is wanted. Other nodes may need more
+// rows of their children to return one.
 func wantOne(n Node) {
 	switch n := n.(type) {
 	case *Project:

@@ -146,7 +146,7 @@ func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	}
 	// A replacement may need corrections, too. So the rules are applied until they change nothing, as
 	// to plans of go-mysql-server.
-	for same := transform.NewTree; !same; {
+	for same := transform.NewTree; !same; { // NewTree is false
 		if n, same, err = transform.OneNodeExprsWithNode(ctx, n, compat.Compared); err != nil {
 			return nil, err
 		}

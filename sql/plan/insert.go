@@ -23,7 +23,7 @@ type Insert struct {
 	Rows       *Given
 	table      *store.TableInfo
 	parameters []*Parameter
-	rows       [][]gms.Expression
+	rows       [][]gms.Expression // those of VALUES
 	// auto is the position of the AUTO_INCREMENT column in the rows; -1 if the rows lack it.
 	auto     int
 	autoType gms.Type
@@ -151,7 +151,7 @@ func (in *Insert) Bind(ctx *gms.Context, values []Value) bool {
 			return false
 		}
 	}
-	if in.Node.IsReplace {
+	if in.Node.IsReplace { // nothing reads the number for an INSERT: see store.Session.Inserts
 		in.Node.FirstGeneratedAutoIncRowIdx = in.firstGenerated(ctx)
 	}
 	return true
@@ -189,8 +189,8 @@ func (in *Insert) firstGenerated(ctx *gms.Context) int {
 }
 
 // draws reports whether a parameter's value makes an AUTO_INCREMENT column of type typ draw a
-// number. As in go-mysql-server, it does so if the value is 0 in that type; 0.4 is 0 in an integer
-// type.
+// number. NULL does and, unless keepsZero is set, a value that is 0 in that type, as in
+// go-mysql-server: 0.4 is 0 in an integer type.
 func (p *Parameter) draws(ctx *gms.Context, typ gms.Type, keepsZero bool) bool {
 	if p.Val == nil {
 		return true

@@ -84,7 +84,8 @@ func (c In) hasList() bool {
 }
 
 // Constants returns the values of operands as Constant does, and all values of operands that are
-// lists. It leaves out integers of a list that the column cannot hold.
+// lists. It leaves out numbers of a list that the column cannot hold, since none equals them, and returns false for
+// other values that Constant refuses.
 func Constants(k *row.KeyCodec, operands []Operand, values []Value) ([]any, bool) {
 	all := make([]any, 0, len(operands))
 	for _, o := range operands {

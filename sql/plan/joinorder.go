@@ -18,9 +18,10 @@ type equal struct{ Column, Outer int }
 // String returns the condition as plans show it.
 func (e equal) String() string { return fmt.Sprintf("(= #%d outer #%d)", e.Column, e.Outer) }
 
-// findOrders finds the orders in which a join may be read. Each table may be the outermost if all
-// others can then be looked up. An outermost table may have several accesses. If a table has at
-// most one row, findOrders keeps only an order that begins with it.
+// findOrders finds the orders in which a join may be read. Each table of an inner join may be the outermost if all
+// others can then be looked up; only if no order is found, tables may also be kept (JoinStep.IsKept). An
+// outermost table may have several accesses. If a table has at most one row, findOrders keeps only an order that begins
+// with it. The error is an ErrRefused if there is no order.
 func findOrders(ctx *gms.Context, j *Join) error {
 	j.Orders = nil                        // findOrders is called again when the wanted order is known
 	tables := make([][]int, len(j.Where)) // the tables that each condition uses
@@ -40,8 +41,8 @@ func findOrders(ctx *gms.Context, j *Join) error {
 			scan.Access = order(scan.Table, scan.Access, scan.Where, by)
 		}
 	}
-	if j.findFrom(tables, false); len(j.Orders) == 0 {
-		j.findFrom(tables, true)
+	if j.findOrdersOf(tables, false); len(j.Orders) == 0 {
+		j.findOrdersOf(tables, true)
 	}
 	if len(j.Orders) == 0 {
 		return refused("a join without an index")
@@ -49,9 +50,9 @@ func findOrders(ctx *gms.Context, j *Join) error {
 	return nil
 }
 
-// findFrom finds the orders for each outermost table. If keeps is set, tables that no index can be
-// used for may be kept.
-func (j *Join) findFrom(tables [][]int, keeps bool) {
+// findOrdersOf finds the orders for each outermost table; tables are those that each condition uses. If keeps is set,
+// tables that no index can be used for may be kept.
+func (j *Join) findOrdersOf(tables [][]int, keeps bool) {
 	var single []JoinOrder
 	for t := range j.Tables {
 		if j.Tables[t].Kind != Inner {
@@ -74,8 +75,9 @@ func (j *Join) findFrom(tables [][]int, keeps bool) {
 	}
 }
 
-// orderOf returns the wanted order as an order of one table's rows. It returns false if the wanted
-// order uses columns of other tables, unless these have a single row.
+// orderOf returns the wanted order as an order of one table's rows. It returns false if there is none, or if it uses
+// expressions, or columns of other tables. Those for which isSingle is set may be used, because they have a single row;
+// a nil isSingle marks none.
 func (j *Join) orderOf(table int, isSingle []bool) ([]Order, bool) {
 	by := []Order{}
 	for _, o := range j.Order {
@@ -206,7 +208,7 @@ func (f *orderFinder) steps(t int, isOne bool) (all []JoinStep) {
 			all = append(all, JoinStep{Table: t, Lookup: b})
 		}
 	}
-	if len(all) > 0 || f.Tables[t].Source == nil && !f.keeps {
+	if len(all) > 0 || (f.Tables[t].Source == nil && !f.keeps) {
 		return all
 	}
 	step := JoinStep{Table: t, IsKept: true}
@@ -221,7 +223,8 @@ func (f *orderFinder) steps(t int, isOne bool) (all []JoinStep) {
 	return []JoinStep{step}
 }
 
-// candidates returns the tables that may be read next.
+// candidates returns the tables that may be read next: all that are left of the inner joins or, if none is, the first of
+// the others.
 func (f *orderFinder) candidates() (inner []int) {
 	others := []int{}
 	for t := range f.Tables {
@@ -239,7 +242,7 @@ func (f *orderFinder) candidates() (inner []int) {
 	return inner
 }
 
-// isBetter reports whether a step reads fewer rows than another, as far as is known.
+// isBetter reports whether step a reads fewer rows than step b, as far as is known, or as many but in the wanted order.
 func (f *orderFinder) isBetter(a, b *JoinStep) bool {
 	isUnique, isOtherUnique := f.IsUnique(a), f.IsUnique(b)
 	isSet, isOtherSet := f.Tables[a.Table].IsSet, f.Tables[b.Table].IsSet

@@ -39,7 +39,8 @@ var knownExpressions = func() map[string]bool {
 	return known
 }()
 
-// known returns an error if an expression contains a type that is not known.
+// known returns an error if an expression contains a type that is not known, or one of the forms below, which
+// go-mysql-server evaluates rightly only if it has planned them.
 func (b *builder) known(e gms.Expression) (err error) {
 	gms.Inspect(b.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		switch name := fmt.Sprintf("%T", e); {
@@ -71,14 +72,14 @@ func (b *builder) known(e gms.Expression) (err error) {
 }
 
 // isMixedNullSafe reports whether an expression is <=> of values other than two integers or two
-// texts. go-mysql-server converts one of such values when it plans.
+// texts, with a right side other than NULL. go-mysql-server converts one of such values when it plans.
 func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
 	n, ok := e.(*expression.NullSafeEquals)
 	if !ok {
 		return false
 	}
 	left, right := n.Left().Type(ctx), n.Right().Type(ctx)
-	return !(types.IsInteger(left) && types.IsInteger(right) || types.IsTextOnly(left) && types.IsTextOnly(right) || right == types.Null)
+	return !((types.IsInteger(left) && types.IsInteger(right)) || (types.IsTextOnly(left) && types.IsTextOnly(right)) || right == types.Null)
 }
 
 // isRowList reports whether an expression is IN of a list of rows. go-mysql-server evaluates it
@@ -160,7 +161,7 @@ func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
 }
 
 // isMixedTimes reports whether an expression compares TIMEs with dates, or either of these with
-// numbers, or with texts computed from values of the statement. go-mysql-server reads such operands
+// numbers, with texts computed from values of the statement, or with a list. go-mysql-server reads such operands
 // as times when it plans. isMixedTimes sets isTime of the parameters that are read so.
 func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 	switch e.(type) {
@@ -168,31 +169,31 @@ func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
 	default:
 		return false
 	}
-	areTimes, areSpans, areOthers := false, false, false
+	hasDates, hasTimes, hasOthers := false, false, false
 	var texts []*Parameter
 	for _, c := range operands(e) {
-		t, given := c.Type(ctx), parametersOf(ctx, c)
+		t, parameters := c.Type(ctx), parametersOf(ctx, c)
 		p, isParameter := c.(*Parameter)
 		switch {
 		case types.IsTimespan(t):
-			areSpans = true
-		case types.IsTime(t):
-			areTimes = true
+			hasTimes = true
+		case types.IsTime(t): // a date, with or without a time of day
+			hasDates = true
 		case isParameter && types.IsTextOnly(t):
 			texts = append(texts, p)
-		case len(given) > 0 || types.IsNumber(t):
-			areOthers = true
+		case len(parameters) > 0 || types.IsNumber(t):
+			hasOthers = true
 		}
 	}
-	if areTimes && areSpans {
+	if hasDates && hasTimes {
 		return true // a TIME stands for a time of today, or for no date
 	}
-	areTimes = areTimes || areSpans
+	areTimed := hasDates || hasTimes
 	for _, p := range texts {
-		p.isTime = p.isTime || areTimes
+		p.isTime = p.isTime || areTimed
 	}
 	_, isList := e.(*expression.InTuple) // a list that go-mysql-server has not planned
-	return areTimes && (areOthers || isList)
+	return areTimed && (hasOthers || isList)
 }
 
 // operands returns the operands of a comparison, including the elements of lists.

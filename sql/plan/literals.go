@@ -22,7 +22,7 @@ type Literals struct {
 	Inserts, IsSource bool
 	// Auths are the privileges that the statement needs.
 	Auths []sqlparser.AuthInformation
-	// hasDerived is set if the statement has a derived table or a WITH, hasSubquery if an expression
+	// hasDerived is set if the statement has a derived table, a WITH or a UNION, hasSubquery if an expression
 	// has a subquery, and locks if rows are locked.
 	hasDerived, hasSubquery, locks bool
 	// with has the names that WITH defines.
@@ -50,7 +50,8 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 			return nil, false
 		}
 		l.names = slices.DeleteFunc(l.names, func(n columnName) bool { return !l.hasParameter(n) })
-		return l, len(l.Tables) <= 1 && !l.hasDerived && !l.hasSubquery || !l.locks
+		isOfOneTable := len(l.Tables) <= 1 && !l.hasDerived && !l.hasSubquery
+		return l, isOfOneTable || !l.locks
 	case *sqlparser.Update:
 		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 {
 			return nil, false
@@ -70,17 +71,17 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 	return nil, false
 }
 
-// changed collects the literals and the tables of an UPDATE or DELETE. It returns false where from
-// does. It also does so if a change of several tables has an order or a limit, or a change of a
-// single table has no condition.
-func (l *Literals) changed(from sqlparser.TableExprs, where *sqlparser.Where, by sqlparser.OrderBy, limit *sqlparser.Limit) bool {
-	if !l.clauses(from, where, limit) || l.hasDerived {
+// changed collects the literals and the tables of an UPDATE or DELETE. It returns false where fromClause
+// does, and for a derived table. It also does so if a change of several tables has an order or a limit, or a change of
+// a single table has no condition.
+func (l *Literals) changed(tables sqlparser.TableExprs, where *sqlparser.Where, order sqlparser.OrderBy, limit *sqlparser.Limit) bool {
+	if !l.clauses(tables, where, limit) || l.hasDerived {
 		return false
 	}
 	if len(l.Tables) <= 1 {
 		return where != nil
 	}
-	return len(by) == 0 && limit == nil
+	return len(order) == 0 && limit == nil
 }
 
 // insert collects the literals of an INSERT, and the privileges for its table; false if the INSERT
@@ -250,9 +251,9 @@ func numbersIn(n sqlparser.SQLNode) (all []int) {
 	return all
 }
 
-// from collects the tables of a statement, and the privileges for them; false if there are clauses
+// fromClause collects the tables of a statement, and the privileges for them; false if there are clauses
 // that this package does not know.
-func (l *Literals) from(tables sqlparser.TableExprs) bool {
+func (l *Literals) fromClause(tables sqlparser.TableExprs) bool {
 	for _, t := range tables {
 		if !l.table(t) {
 			return false
@@ -261,11 +262,11 @@ func (l *Literals) from(tables sqlparser.TableExprs) bool {
 	return true
 }
 
-// table does the same as from for one table, or a join.
+// table does the same as fromClause for one table, or a join.
 func (l *Literals) table(e sqlparser.TableExpr) bool {
 	switch e := e.(type) {
 	case *sqlparser.ParenTableExpr:
-		return l.from(e.Exprs)
+		return l.fromClause(e.Exprs)
 	case *sqlparser.JoinTableExpr:
 		switch e.Join {
 		case sqlparser.JoinStr, sqlparser.LeftJoinStr, sqlparser.RightJoinStr:
@@ -290,7 +291,7 @@ func (l *Literals) table(e sqlparser.TableExpr) bool {
 	if ok && name.DbQualifier.IsEmpty() && l.with[strings.ToLower(name.Name.String())] {
 		return true
 	}
-	if !ok || strings.EqualFold(name.Name.String(), "dual") {
+	if !ok || strings.EqualFold(name.Name.String(), "dual") { // DUAL is no table
 		return ok && name.DbQualifier.IsEmpty()
 	}
 	l.Auths = append(l.Auths, t.Auth)
@@ -298,13 +299,14 @@ func (l *Literals) table(e sqlparser.TableExpr) bool {
 	return name.SchemaQualifier.IsEmpty()
 }
 
-// clauses collects the tables, and the literals of WHERE and LIMIT; false where from returns false.
-func (l *Literals) clauses(from sqlparser.TableExprs, where *sqlparser.Where, limit *sqlparser.Limit) bool {
+// clauses collects the tables, and the literals of WHERE and LIMIT; false where fromClause returns
+// false.
+func (l *Literals) clauses(tables sqlparser.TableExprs, where *sqlparser.Where, limit *sqlparser.Limit) bool {
 	if where != nil {
 		l.condition(where.Expr)
 	}
 	l.limit(limit)
-	return l.from(from)
+	return l.fromClause(tables)
 }
 
 func (l *Literals) limit(limit *sqlparser.Limit) {
@@ -314,7 +316,7 @@ func (l *Literals) limit(limit *sqlparser.Limit) {
 	}
 }
 
-// condition collects the literals that are compared with columns.
+// condition collects the literals that are compared with columns, and the typed literals of other operands.
 func (l *Literals) condition(e sqlparser.Expr) {
 	switch e := e.(type) {
 	case *sqlparser.AndExpr:
@@ -346,6 +348,7 @@ func (l *Literals) condition(e sqlparser.Expr) {
 	}
 }
 
+// comparison is condition for a comparison, IN or LIKE.
 func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 	columns, isRow := e.Left.(sqlparser.ValTuple)
 	switch e.Operator {
@@ -374,17 +377,18 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 	}
 }
 
-// compared collects the literals that are compared with an expression.
-func (l *Literals) compared(e sqlparser.Expr, with ...sqlparser.Expr) {
+// compared collects the literals of an expression and of those that it is compared with. If a column is compared with
+// literals alone, these may have any value; otherwise they are typed.
+func (l *Literals) compared(e sqlparser.Expr, others ...sqlparser.Expr) {
 	isExpression := func(e sqlparser.Expr) bool { return !isOperand(e) }
-	if isColumn(e) && !slices.ContainsFunc(with, isExpression) {
-		for _, v := range with {
+	if isColumn(e) && !slices.ContainsFunc(others, isExpression) {
+		for _, v := range others {
 			l.operand(v)
 		}
 		return
 	}
 	l.typed(e)
-	for _, v := range with {
+	for _, v := range others {
 		l.typed(v)
 	}
 }
@@ -464,7 +468,7 @@ func (l *Literals) Key(dst []byte, values []Value) []byte {
 // statement spells a fixed literal differently, or has a bound parameter in its place.
 func (l *Literals) NamesDiffer(values []Value) bool {
 	for i := range values {
-		if l.named[i] && (values[i].IsRespelled || values[i].IsBound && !l.isParameter[i]) {
+		if l.named[i] && (values[i].IsRespelled || (values[i].IsBound && !l.isParameter[i])) {
 			return true
 		}
 	}
@@ -495,7 +499,7 @@ func (l *Literals) Fixed(text string, values []Value) (string, []int) {
 	return text, parameters
 }
 
-// replaced replaces each question mark of a text by a result of next.
+// replaced replaces each question mark of a text by a result of next, except those in names in backquotes.
 func replaced(text string, next func() string) string {
 	var b strings.Builder
 	quoted := false

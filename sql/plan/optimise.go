@@ -27,7 +27,7 @@ func wantFirst(n Node, l *Limit) {
 		if n.Count != nil {
 			below = n
 		}
-	case *Project, *Derived, *Union:
+	case *Project, *Derived, *Union: // all rows of a Union may come from one side
 		below = l
 	case *Exists:
 		defer wantOne(n.Child)
@@ -49,7 +49,7 @@ func wantFirst(n Node, l *Limit) {
 func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 	switch n := n.(type) {
 	case *Group:
-		defer takeEnd(n)
+		defer takeEnd(n) // it replaces the accesses that are found below
 	case *Scan:
 		n.Access = accesses(n.Table, n.Where)
 		if above != nil {
@@ -116,9 +116,9 @@ func endOf(e gms.Expression) (column int, isMax, ok bool) {
 	return f.Index(), isMax, true
 }
 
-// boundsAll reports whether a branch's parts express all conditions of a conjunction: each is an
-// equality with one value, or the only condition on its column. Then the scan reads few entries
-// before it finds one that meets the conjunction. This affects only the speed.
+// boundsAll reports whether each condition of a conjunction is a comparison or an IS NULL of a column that a part of the
+// branch bounds. Then the scan most likely reads few entries before it finds one that meets the conjunction. This
+// affects only the speed.
 func boundsAll(b *Branch, all []Condition) bool {
 	for _, c := range all {
 		var column int

@@ -29,16 +29,17 @@ type Parameter struct {
 	isTime bool
 }
 
-// NewParameter returns the parameter for a value of the statement, or for its negative.
+// NewParameter returns the parameter for a value of the statement, or for its negative; false where Bind returns false.
 func NewParameter(ctx *gms.Context, o Operand, values []Value) (*Parameter, bool) {
 	p := &Parameter{operand: o, text: types.CreateLongText(ctx.GetCollation())}
 	return p, p.Bind(values)
 }
 
-// Bind gives the parameter its value; false if go-mysql-server would not make a literal of the value.
+// Bind gives the parameter its value. It returns false if go-mysql-server would not make a literal of the value, or if the
+// value is of another class, or no time although isTime is set.
 func (p *Parameter) Bind(values []Value) bool {
 	v, ok := p.operand.In(values)
-	if !ok || p.class != "" && p.class != p.classOf(values) || p.isTime && !isTime(v) {
+	if !ok || (p.class != "" && p.class != p.classOf(values)) || (p.isTime && !isTime(v)) {
 		return false
 	}
 	switch {
@@ -139,8 +140,8 @@ func Negate(stmt sqlparser.Statement) {
 }
 
 // Parameters returns the parameters for the values with these numbers. Their names are v1, v2 and
-// so on, as in the text of Literals.Fixed. For each negative there is another parameter, named as
-// Negate does. It returns false if a value is not a literal.
+// so on, as in the text of Literals.Fixed. For the negative of each value that has one there is another parameter, named
+// as Negate does. It returns false if a value is not a literal.
 func Parameters(ctx *gms.Context, numbers []int, values []Value) (map[string]gms.Expression, bool) {
 	bound := make(map[string]gms.Expression, 2*len(numbers))
 	for i, at := range numbers {

@@ -55,10 +55,10 @@ func prune(ctx *gms.Context, n Node) error {
 }
 
 // prune makes a scan read only the columns that its condition and users use, and moves these
-// columns in all expressions. users are the nodes whose expressions use the scan's rows. The first
-// of them must not return the rows unchanged.
+// columns in all expressions. users are the nodes whose expressions use the scan's rows. If the first
+// of them returns the rows unchanged, or there is none, the scan keeps all columns.
 func (s *Scan) prune(ctx *gms.Context, users []Node) error {
-	if !areLists(users) {
+	if !makesNewRows(users) {
 		return nil // the rows are returned unchanged
 	}
 	used, err := usedBy(ctx, users)
@@ -71,9 +71,9 @@ func (s *Scan) prune(ctx *gms.Context, users []Node) error {
 	return eachOf(users, placing(ctx, s.Place))
 }
 
-// prune is Scan.prune for all tables of a join.
+// prune is Scan.prune for all tables of a join, but returns an error if all columns would have to be kept.
 func (j *Join) prune(ctx *gms.Context, users []Node) error {
-	if !areLists(users) {
+	if !makesNewRows(users) {
 		return refused("whole rows of a join")
 	}
 	used, err := usedBy(ctx, users)
@@ -86,7 +86,8 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 	return eachOf(users, placing(ctx, j.Place))
 }
 
-// keep makes a join read only the given columns and those of its conditions, and moves the columns of the conditions.
+// keep makes a join read only the columns in used and those of its conditions, which it adds to used, and moves the columns
+// of the conditions.
 func (j *Join) keep(ctx *gms.Context, used map[int]bool) error {
 	for _, c := range j.conditions() {
 		columns, err := columnsOf(ctx, c)
@@ -140,8 +141,8 @@ func (j *Join) conditions() []Condition {
 	return all
 }
 
-// areLists reports whether the first of users makes new rows, and does not return the scan's rows unchanged.
-func areLists(users []Node) bool {
+// makesNewRows reports whether the first of users makes new rows, and does not return the scan's rows unchanged.
+func makesNewRows(users []Node) bool {
 	if len(users) == 0 {
 		return false
 	}
@@ -152,7 +153,8 @@ func areLists(users []Node) bool {
 	return false
 }
 
-// keep makes a scan read only the given columns and those of its condition, and moves the columns of the condition.
+// keep makes a scan read only the columns in used and those of its condition, which it adds to used, and moves the columns of
+// the condition.
 func (s *Scan) keep(ctx *gms.Context, used map[int]bool) error {
 	columns, err := columnsOf(ctx, s.Where)
 	if err != nil {
@@ -281,7 +283,7 @@ func eachOthers(all []Condition, f func(gms.Expression) (gms.Expression, error))
 	return out, nil
 }
 
-// noteColumns adds the columns that a condition compares to used.
+// noteColumns adds to used the columns that a condition compares.
 func noteColumns(c Condition, used map[int]bool) {
 	switch c := c.(type) {
 	case And:

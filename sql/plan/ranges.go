@@ -41,7 +41,7 @@ func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Va
 	if b.isOneKey() {
 		return b.oneRange(values)
 	}
-	ranges, isWide := gms.MySQLRangeCollection{nil}, false
+	ranges, isWide := gms.MySQLRangeCollection{nil}, false // at first one range, without bounds
 	for i := range b.Parts {
 		p := &b.Parts[i]
 		exprs, ok := p.exprs(table, values)
@@ -104,15 +104,15 @@ func (b *Branch) oneRange(values []Value) (*store.KeyInfo, []store.KeyRange, boo
 	return b.Index, []store.KeyRange{{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: isWhole}}, true
 }
 
-// exprs returns the bounds of a column; none if no value can meet them.
+// exprs returns the bounds of a column; none if no value can meet them; false if a value is not plain.
 func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeColumnExpr, bool) {
 	t, codec := table.Rows.Columns[p.Column].Type, table.Codec(p.Column)
 	if p.Null {
 		return []gms.MySQLRangeColumnExpr{gms.NullRangeColumnExpr(t)}, true
 	}
 	if len(p.Values) == 0 {
-		e, any, ok := p.bounds(t, codec, values)
-		if !any || !ok {
+		e, isPossible, ok := p.bounds(t, codec, values)
+		if !isPossible || !ok {
 			return nil, ok
 		}
 		return []gms.MySQLRangeColumnExpr{e}, true
@@ -130,9 +130,10 @@ func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeCo
 	return exprs, true
 }
 
-// bounds returns the bounds of a part without single values: all bounds hold, so it takes the
-// greatest lower and the least upper one. any is false if no value can meet them.
-func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.MySQLRangeColumnExpr, any, ok bool) {
+// bounds returns the bounds of a part without single values. If it has several lower or several upper bounds, the last of
+// them counts: the range may then have rows that the WHERE leaves out. isPossible is false if no value can meet the
+// bounds.
+func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.MySQLRangeColumnExpr, isPossible, ok bool) {
 	e = gms.NotNullRangeColumnExpr(t)
 	for _, c := range p.Bounds {
 		v, ok := constant(codec, c.Value, values)
@@ -156,13 +157,13 @@ func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.My
 		if !ok || !isText {
 			return e, false, ok && v == nil // nothing matches NULL
 		}
-		between(&e, codec, t, pattern)
+		boundByPattern(&e, codec, t, pattern)
 	}
 	return e, true, true
 }
 
-// between bounds a column by the least and the greatest text that matches a pattern. It keeps existing bounds.
-func between(e *gms.MySQLRangeColumnExpr, codec *row.KeyCodec, t gms.Type, pattern string) {
+// boundByPattern bounds a column by the least and the greatest text that matches a pattern. It keeps existing bounds.
+func boundByPattern(e *gms.MySQLRangeColumnExpr, codec *row.KeyCodec, t gms.Type, pattern string) {
 	typ, ok := t.(gms.StringType)
 	if !ok {
 		return
@@ -189,7 +190,7 @@ func constant(codec *row.KeyCodec, o Operand, values []Value) (any, bool) {
 	return Constant(codec, v)
 }
 
-// apart sorts ranges, and merges those that overlap.
+// apart sorts ranges, and merges those that overlap, in the memory of all.
 func apart(all []store.KeyRange) []store.KeyRange {
 	slices.SortFunc(all, func(a, b store.KeyRange) int { return bytes.Compare(a.Low, b.Low) })
 	out := all[:0]
@@ -203,10 +204,10 @@ func apart(all []store.KeyRange) []store.KeyRange {
 		case last.High != nil && bytes.Compare(r.Low, last.High) >= 0:
 			out = append(out, r)
 			continue
-		case bytes.Equal(r.Low, last.Low) && bytes.Equal(r.High, last.High): // equal keys by the collation
+		case bytes.Equal(r.Low, last.Low) && bytes.Equal(r.High, last.High): // the same key, of values that the collation takes for equal: it stays a Point
 		default:
 			last.Point = false
-			if r.High == nil || last.High != nil && bytes.Compare(r.High, last.High) > 0 {
+			if r.High == nil || (last.High != nil && bytes.Compare(r.High, last.High) > 0) {
 				last.High = r.High
 			}
 		}
@@ -218,7 +219,8 @@ func apart(all []store.KeyRange) []store.KeyRange {
 // hasPrefix reports whether a column of an index holds only the beginnings of values.
 func hasPrefix(k row.KeyCodec) bool { return k.Prefix > 0 }
 
-// isWhole reports whether no two entries of an index are equal in its lookup columns.
+// isWhole reports whether no two entries of an index are equal in its lookup columns, which include those of the primary
+// key unless the index is unique. A unique index may have several entries with NULL.
 func isWhole(table *store.TableInfo, k *store.KeyInfo) bool {
-	return k == table.PrimaryKey || !k.Unique && !table.IsKeyless() && !slices.ContainsFunc(table.PrimaryKey.Codecs, hasPrefix)
+	return k == table.PrimaryKey || (!k.Unique && !table.IsKeyless() && !slices.ContainsFunc(table.PrimaryKey.Codecs, hasPrefix))
 }

@@ -73,7 +73,8 @@ func (s *Scalar) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.E
 	return &n, nil
 }
 
-// Eval implements gms.Expression.
+// Eval implements gms.Expression. It runs the subquery for the outer row or, if the subquery has no Outers, once for each
+// execution.
 func (s *Scalar) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	q := s.query
 	if q.isKnown {

@@ -77,7 +77,7 @@ func (b *builder) areValues(where gms.Expression) bool {
 		if !ok {
 			continue
 		}
-		if !semi.query.Correlated().Empty() || semi.left != nil && isWholeTable(semi.query.Query) {
+		if !semi.query.Correlated().Empty() || (semi.left != nil && isWholeTable(semi.query.Query)) {
 			return false
 		}
 	}
@@ -101,7 +101,7 @@ func isWholeTable(n gms.Node) bool {
 func (j *joinBuilder) where(where gms.Expression, s scope) (scope, error) {
 	for _, e := range expression.SplitConjunction(j.ctx, where) {
 		semi, ok := semiJoinOf(e)
-		if !ok || !j.hasSemi {
+		if !ok || !j.allowsSemi {
 			j.inner = append(j.inner, e)
 			continue
 		}

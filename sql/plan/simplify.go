@@ -11,8 +11,8 @@ func Simplify(c Condition) Condition {
 }
 
 // pushNot moves NOT down to the comparisons, by De Morgan's laws, which hold in three-valued logic.
-// A NOT stays above a condition that go-mysql-server evaluates. not is set if c is below an odd
-// number of NOTs.
+// A NOT stays above a LIKE, an equality of columns, and a condition that go-mysql-server evaluates: these have no
+// negated form. not is set if c is below an odd number of NOTs.
 func pushNot(c Condition, not bool) Condition {
 	switch c := c.(type) {
 	case Not:
@@ -107,6 +107,7 @@ func sameInAll(c Condition) Condition {
 	return c
 }
 
+// withoutSame is sameInAll for an OR that has conditions.
 func withoutSame(or Or) Condition {
 	var all And
 	for _, c := range conjuncts(or[0]) {
@@ -120,14 +121,14 @@ func withoutSame(or Or) Condition {
 	}
 	rest := make(Or, len(or))
 	for i, part := range or {
-		left := slices.DeleteFunc(slices.Clone(conjuncts(part)), func(c Condition) bool {
+		remaining := slices.DeleteFunc(slices.Clone(conjuncts(part)), func(c Condition) bool {
 			same, ok := c.(Same)
 			return ok && hasSame(all, same)
 		})
-		if len(left) == 0 {
-			return all // x OR x AND y equals x
+		if len(remaining) == 0 {
+			return all // x OR (x AND y) equals x
 		}
-		rest[i] = And(left)
+		rest[i] = And(remaining)
 	}
 	return append(all, rest)
 }

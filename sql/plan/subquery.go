@@ -45,7 +45,8 @@ func (q *Subquery) single(ctx *gms.Context) (v any, err error) {
 	return v, err
 }
 
-// finish optimises the subqueries of a query. It numbers their sources from next on, and returns the number after them.
+// finish completes the subqueries of a query: it optimises and prunes them, and gives them the computed values that depend
+// on their Outers. It numbers their sources from next on, and returns the number after them.
 func (b *builder) finish(next int) (int, error) {
 	for _, q := range b.subqueries {
 		var err error

@@ -17,7 +17,8 @@ type columnName struct {
 }
 
 // columns collects the literals and the tables of the subqueries in a SELECT's columns. isOutermost
-// is set if these are the columns of the result.
+// is set if these are the columns of the result. In a column without an alias, all literals stay fixed unless the column
+// is one of the result and its name, which has the literals, can be made for other values (nameOf).
 func (l *Literals) columns(list sqlparser.SelectExprs, isOutermost bool) {
 	for _, e := range list {
 		keeps := l.keeps
@@ -89,7 +90,7 @@ func (l *Literals) Named(columns gms.Schema, prepared, values []Value) (gms.Sche
 func (l *Literals) spelled(n columnName, values []Value, marked bool) string {
 	at := n.first - 1
 	return replaced(n.text, func() string {
-		if at++; marked && l.isParameter[at] || values[at].IsBound {
+		if at++; (marked && l.isParameter[at]) || values[at].IsBound {
 			return "?"
 		}
 		return spelled(values[at])
@@ -116,7 +117,7 @@ func (l *Literals) subquery(q *sqlparser.Subquery) {
 	}
 	l.hasSubquery = true
 	l.subqueries(s.SelectExprs)
-	if !l.from(s.From) {
+	if !l.fromClause(s.From) {
 		return
 	}
 	if s.Where != nil {

@@ -17,8 +17,8 @@ func (l *Literals) assigned(e sqlparser.Expr) {
 	l.typed(e)
 }
 
-// typed collects the literals of an expression whose evaluation and type depend only on their
-// classes. The other literals are fixed.
+// typed makes parameters of the literals of an expression that determine its plan and type only by their classes
+// (Value.class). The other literals stay fixed.
 func (l *Literals) typed(e sqlparser.Expr) {
 	switch e := e.(type) {
 	case *sqlparser.SQLVal:

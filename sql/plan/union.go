@@ -69,17 +69,17 @@ func (b *builder) ofUnion(n *gmsplan.SetOp, rows Node, s scope) (Node, error) {
 	}
 	l := &Limit{Child: rows}
 	for _, bound := range []struct {
-		of gms.Expression
-		to **Operand
+		expr    gms.Expression
+		operand **Operand
 	}{{n.Limit, &l.Count}, {n.Offset, &l.Offset}} {
-		if bound.of == nil {
+		if bound.expr == nil {
 			continue
 		}
-		o, ok := b.operand(bound.of)
+		o, ok := b.operand(bound.expr)
 		if !ok || o.Negative {
-			return nil, refused("LIMIT %s", bound.of)
+			return nil, refused("LIMIT %s", bound.expr)
 		}
-		*bound.to = &o
+		*bound.operand = &o
 	}
 	return l, nil
 }

@@ -66,9 +66,9 @@ func (v Value) Expr() sqlparser.Expr {
 
 // An Operand is a value of the statement, the negative of one, or a list of values.
 type Operand struct {
-	At       int
+	At       int // the value's number
 	Negative bool
-	IsList   bool
+	IsList   bool // the operand is the value's List
 }
 
 // String returns the operand as plans show it.
@@ -189,7 +189,7 @@ const doubleDigits = 15
 // must have few digits, because MySQL compares texts with decimals as doubles.
 func decimalOf(k *row.KeyCodec, v Value) (any, bool) {
 	isText := v.Form == Plain
-	if v.Form != Decimal && !isText || !row.IsDecimalText(v.Text) || isText && (len(v.Text) > doubleDigits || k.Precision > doubleDigits) {
+	if (v.Form != Decimal && !isText) || !row.IsDecimalText(v.Text) || (isText && (len(v.Text) > doubleDigits || k.Precision > doubleDigits)) {
 		return nil, false
 	}
 	d, err := decimal.NewFromString(v.Text)

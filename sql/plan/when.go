@@ -22,8 +22,8 @@ func (w *When) describe(b *strings.Builder, depth int) {
 	w.Child.describe(b, depth+1)
 }
 
-// isWhen reports whether a Filter selects a row of constants by subqueries that do not depend on
-// the constants: SELECT 'x' WHERE NOT EXISTS (SELECT ...).
+// isWhen reports whether a Filter selects a row of constants, or the rows of a derived table, by EXISTS or NOT EXISTS of
+// subqueries that do not depend on these: SELECT 'x' WHERE NOT EXISTS (SELECT ...).
 func (b *builder) isWhen(n *gmsplan.Filter) bool {
 	switch from := n.Child.(type) {
 	case *gmsplan.SubqueryAlias:

@@ -161,7 +161,8 @@ func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
 	return Compare{column, op.turned(), o}, ok
 }
 
-// same returns the condition that two columns are equal; false if values of their types are compared differently.
+// same returns the condition that two columns are equal; false for other expressions, and if values of the columns' types
+// are compared differently.
 func (b *builder) same(e expression.Comparer, op Op, s scope) (Condition, bool) {
 	left, isLeft := s.column(e.Left())
 	right, isRight := s.column(e.Right())
