@@ -19,7 +19,7 @@ const changedMax = 10000
 
 // change runs an UPDATE or DELETE: it changes the rows of one table after the other.
 func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
-	rows, at, err := r.toChange(ctx)
+	rows, addresses, err := r.toChange(ctx)
 	if err != nil {
 		return types.OkResult{}, err
 	}
@@ -33,7 +33,7 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 		ed.StatementBegin(ctx)
 		editors = append(editors, ed)
 	}
-	matched, changed, err := r.changeTables(ctx, editors, rows, at)
+	matched, changed, err := r.changeTables(ctx, editors, rows, addresses)
 	if err == nil && r.s.WarningCount() > 0 {
 		err = ErrPlan // go-mysql-server warns
 	}
@@ -47,11 +47,11 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 	if err != nil {
 		return types.OkResult{}, err
 	}
-	return r.ok(ctx, matched, changed), nil
+	return r.okResult(ctx, matched, changed), nil
 }
 
 // toChange returns the rows to change, and their addresses unless they are of a join or in an order that no index has.
-func (r *run) toChange(ctx *gms.Context) (rows []gms.Row, at []region.Ptr, err error) {
+func (r *run) toChange(ctx *gms.Context) (rows []gms.Row, addresses []region.Ptr, err error) {
 	opened, err := r.open(ctx, r.query.Rows)
 	if err != nil {
 		return nil, nil, err
@@ -61,8 +61,8 @@ func (r *run) toChange(ctx *gms.Context) (rows []gms.Row, at []region.Ptr, err e
 		rows, err = r.collect(ctx, opened, nil)
 		return rows, nil, err
 	}
-	rows, err = r.collect(ctx, opened, func() { at = append(at, scan.Address()) })
-	return rows, at, err
+	rows, err = r.collect(ctx, opened, func() { addresses = append(addresses, scan.Address()) })
+	return rows, addresses, err
 }
 
 // addressed are rows of a table as they are stored.
@@ -73,9 +73,9 @@ type addressed interface {
 	Address() region.Ptr
 }
 
-// changeTables changes the rows of all tables, and returns their number and that of those that are not as they were. at
-// are the addresses of the rows, or nil.
-func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms.Row, at []region.Ptr) (matched, changed int, err error) {
+// changeTables changes the rows of all tables. It returns how many rows it was given, and how many of them differ
+// afterwards. addresses are those of the rows, or nil.
+func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms.Row, addresses []region.Ptr) (matched, changed int, err error) {
 	if r.query.Change.Deletes {
 		r.tr.Tx.ToFree()
 	}
@@ -88,7 +88,7 @@ func (r *run) changeTables(ctx *gms.Context, editors []*store.Editor, rows []gms
 				return 0, 0, err
 			}
 		}
-		n, err := r.changeRows(ctx, ed, t, own, at)
+		n, err := r.changeRows(ctx, ed, t, own, addresses)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -125,9 +125,9 @@ func (r *run) once(ctx *gms.Context, t *plan.ChangedTable, rows []gms.Row) ([]gm
 	return out, nil
 }
 
-// changeRows changes rows of a table, and returns the number of those that are not as they were. at are the addresses of
-// the rows, or nil.
-func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTable, rows []gms.Row, at []region.Ptr) (int, error) {
+// changeRows changes rows of a table, and returns how many of them differ afterwards. addresses are those of the rows, or
+// nil.
+func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTable, rows []gms.Row, addresses []region.Ptr) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -144,7 +144,7 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTabl
 		}
 		old := t.Of(row)
 		if r.query.Change.Deletes {
-			if err := deleteRow(ctx, ed, old, at, i); err != nil {
+			if err := deleteRow(ctx, ed, old, addresses, i); err != nil {
 				return 0, err
 			}
 			changed++
@@ -161,7 +161,7 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTabl
 		if same {
 			continue
 		}
-		if err := updateRow(ctx, ed, old, updated, at, i); err != nil {
+		if err := updateRow(ctx, ed, old, updated, addresses, i); err != nil {
 			return 0, err
 		}
 		changed++
@@ -170,19 +170,19 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTabl
 }
 
 // deleteRow deletes row i, by its address if that is known.
-func deleteRow(ctx *gms.Context, ed *store.Editor, old gms.Row, at []region.Ptr, i int) error {
-	if at == nil {
+func deleteRow(ctx *gms.Context, ed *store.Editor, old gms.Row, addresses []region.Ptr, i int) error {
+	if addresses == nil {
 		return ed.Delete(ctx, old)
 	}
-	return ed.DeleteAt(ctx, at[i], old)
+	return ed.DeleteAt(ctx, addresses[i], old)
 }
 
 // updateRow replaces row i, by its address if that is known.
-func updateRow(ctx *gms.Context, ed *store.Editor, old, updated gms.Row, at []region.Ptr, i int) error {
-	if at == nil {
+func updateRow(ctx *gms.Context, ed *store.Editor, old, updated gms.Row, addresses []region.Ptr, i int) error {
+	if addresses == nil {
 		return ed.Update(ctx, old, updated)
 	}
-	return ed.UpdateAt(ctx, at[i], old, updated)
+	return ed.UpdateAt(ctx, addresses[i], old, updated)
 }
 
 // isUnchanged reports whether the columns that are set have the values that they had.
@@ -204,7 +204,7 @@ func isUnchanged(ctx *gms.Context, t *plan.ChangedTable, old, updated gms.Row) (
 	return true, nil
 }
 
-// constants returns the values that columns of a table are set to which are the same for all rows, by setter.
+// constants returns, for each setter of a table, the value that it assigns to all rows; nil for one with an Expr.
 func (r *run) constants(ctx *gms.Context, t *plan.ChangedTable) ([]any, error) {
 	all := make([]any, len(t.Set))
 	for i := range t.Set {
@@ -221,7 +221,7 @@ func (r *run) constants(ctx *gms.Context, t *plan.ChangedTable) ([]any, error) {
 			return nil, ErrPlan
 		}
 		var err error
-		if all[i], err = assigned(ctx, t, set, p.Value(), 1); err != nil {
+		if all[i], err = assigned(ctx, t, set, p.Value(), 1); err != nil { // an error is that of row 1
 			return nil, err
 		}
 	}
@@ -229,13 +229,13 @@ func (r *run) constants(ctx *gms.Context, t *plan.ChangedTable) ([]any, error) {
 }
 
 // updated returns a table's part of a row after an UPDATE; number counts the rows of the table.
-func (r *run) updated(ctx *gms.Context, t *plan.ChangedTable, constants []any, from gms.Row, number int) (gms.Row, error) {
-	out := t.Of(from).Copy()
+func (r *run) updated(ctx *gms.Context, t *plan.ChangedTable, constants []any, row gms.Row, number int) (gms.Row, error) {
+	out := t.Of(row).Copy()
 	for i := range t.Set {
 		set, v := &t.Set[i], constants[i]
 		if set.Expr != nil {
 			var err error
-			if v, err = set.Expr.Eval(ctx, from); err != nil {
+			if v, err = set.Expr.Eval(ctx, row); err != nil {
 				return nil, err
 			}
 			if v, err = assigned(ctx, t, set, v, number); err != nil {
@@ -247,7 +247,8 @@ func (r *run) updated(ctx *gms.Context, t *plan.ChangedTable, constants []any, f
 	return out, nil
 }
 
-// assigned returns a value in the form in which the column stores it. number is the row's number, for errors.
+// assigned returns a value in the form in which the column stores it; ErrPlan for NULL in a column that cannot be NULL.
+// number is the row's number, for errors.
 func assigned(ctx *gms.Context, t *plan.ChangedTable, set *plan.Setter, v any, number int) (any, error) {
 	typ := set.Column.Type(ctx)
 	v, err := store.Assign(ctx, v, typ, set.Column.Name(), number)
@@ -262,8 +263,9 @@ func assigned(ctx *gms.Context, t *plan.ChangedTable, set *plan.Setter, v any, n
 	return v, err
 }
 
-// ok returns the result for the client.
-func (r *run) ok(ctx *gms.Context, matched, changed int) types.OkResult {
+// okResult returns the result for the client: the number of rows that were changed or, if the client has set
+// CLIENT_FOUND_ROWS, that were matched.
+func (r *run) okResult(ctx *gms.Context, matched, changed int) types.OkResult {
 	if r.query.Change.Deletes {
 		return types.NewOkResult(changed)
 	}

@@ -49,7 +49,7 @@ func (r *run) again(source int, choose func() int) int {
 func (r *run) cheapest(ctx *gms.Context, n *plan.Scan) int {
 	total := r.rowsOf(ctx, n)
 	counts := make([]float64, len(n.Access))
-	least := total
+	least := total // about how many rows meet the condition: every access reads all of them
 	for i := range n.Access {
 		counts[i] = r.count(ctx, n, &n.Access[i], total)
 		least = min(least, counts[i])
@@ -134,8 +134,9 @@ func (r *run) rowsOf(ctx *gms.Context, n *plan.Scan) float64 {
 	return float64(rows)
 }
 
-// count counts the keys that an access reads. If there are many it guesses: half of the table, or
-// all of it if nothing bounds the keys.
+// count counts the keys that an access reads. Where the count stops at countedMax it guesses half of the total rows of the
+// table. An access that reads the whole table counts as total rows or, through another index than the primary key, as
+// throughIndex times as many.
 func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float64) float64 {
 	keys := 0.0
 	for i := range a.Branches {
@@ -167,7 +168,8 @@ func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float6
 // scan of the whole table.
 const throughIndex = 2
 
-// areAll reports whether ranges of an index leave out only NULL, as those of LIKE '%a' do.
+// areAll reports whether ranges of an index leave out only NULL, as those of LIKE '%a' do: they bound no more than a key's
+// first byte, which says whether the value is NULL.
 func areAll(ranges []store.KeyRange) bool {
 	return len(ranges) == 1 && len(ranges[0].Low) <= 1 && len(ranges[0].High) <= 1
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// manyRows is about how many rows a lookup is taken to find whose number of different keys is not known.
 	manyRows = 10
-	// inSet is about the part of rows that are taken to be in a set, or to meet a condition.
+	// inSet is about the part of rows that are taken to be in a set, to meet a condition, or to begin a group.
 	inSet = 0.25
 	// ofEquality, ofRange and ofPattern are about the parts of rows that are taken to meet such conditions,
 	// where no index counts them.
@@ -60,8 +60,8 @@ func (r *run) outerRows(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) (read
 	return read, min(read, max(1, total*partOf(t.Where)))
 }
 
-// stepsOf returns about how many rows an order has in the end for each row of the outermost table, and how
-// many it looks up for it.
+// stepsOf returns about how many rows an order returns for each row of the outermost table, and how
+// many it looks up for it. A semi-join or anti-join counts as if it kept all rows.
 func (r *run) stepsOf(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) (rows, lookups float64) {
 	rows = 1
 	for i := range o.Steps {
@@ -105,8 +105,8 @@ func (r *run) found(ctx *gms.Context, n *plan.Join, s *plan.JoinStep) float64 {
 	return max(1, r.rowsOf(ctx, t.Scan)/max(1, keys))
 }
 
-// differentOf returns about how many values a column of a join has at most: as many as a table has rows of
-// which an equal column is the primary key; false if there is no such table.
+// differentOf returns about how many values a column of a join has at most: as many as the smallest table has rows whose
+// primary key equals the column; false if there is no such table.
 func (r *run) differentOf(ctx *gms.Context, n *plan.Join, column int) (least float64, ok bool) {
 	for _, c := range n.EqualColumns(column) {
 		if t := n.TableOf(c); t.IsKey(c - t.First) {

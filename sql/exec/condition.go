@@ -78,7 +78,7 @@ func truthOf(b bool) truth {
 func negated(t test) test {
 	return func(ctx *gms.Context, r gms.Row) (truth, error) {
 		v, err := t(ctx, r)
-		return isTrue - v, err
+		return isTrue - v, err // isUnknown stays as it is
 	}
 }
 
@@ -93,7 +93,7 @@ func (c *compiler) combined(all []plan.Condition, decides truth) (test, bool) {
 		}
 	}
 	return func(ctx *gms.Context, r gms.Row) (truth, error) {
-		result := isTrue - decides
+		result := isTrue - decides // if no condition decides: the opposite
 		for _, t := range tests {
 			v, err := t(ctx, r)
 			if err != nil || v == decides {
@@ -139,17 +139,18 @@ func (c *compiler) likeness(cond plan.Like) (test, bool) {
 	}, ok
 }
 
-// likenessOf returns a function that reports whether a text of a column matches a pattern.
+// likenessOf returns a function that reports whether a text of a column matches a pattern; false if the pattern is neither
+// a plain text nor NULL.
 func (c *compiler) likenessOf(cond plan.Like) (func(string) truth, bool) {
 	codec := c.codec(cond.Column)
 	v, ok := cond.Pattern.In(c.values)
 	if !ok {
 		return nil, false
 	}
-	with, ok := plan.Constant(codec, v)
-	pattern, isText := with.(string)
+	constant, ok := plan.Constant(codec, v)
+	pattern, isText := constant.(string)
 	if !ok || !isText {
-		return func(string) truth { return isUnknown }, ok && with == nil
+		return func(string) truth { return isUnknown }, ok && constant == nil // nothing matches NULL
 	}
 	matcher, err := compat.NewLikeMatcher(codec.Collation, pattern)
 	return func(s string) truth { return truthOf(matcher.Match(s)) }, err == nil
@@ -164,50 +165,52 @@ func (c *compiler) sameness(cond plan.Same) (test, bool) {
 		if a == nil || b == nil {
 			return isUnknown, nil
 		}
-		is, ok := equal(a, b)
-		return truthOf(is), unless(ok)
+		areEqual, ok := equal(a, b)
+		return truthOf(areEqual), unless(ok)
 	}, true
 }
 
 // equalerOf returns the function that compares values of two columns for equality. One column has
 // this codec, and the other is compared alike. ok is false for values of other Go types.
-func equalerOf(codec *row.KeyCodec) func(a, b any) (is, ok bool) {
+func equalerOf(codec *row.KeyCodec) func(a, b any) (areEqual, ok bool) {
 	switch {
 	case codec.IsInteger():
 		return equalNumbers
 	case row.IsCharacter(codec.Kind):
-		return func(a, b any) (is, ok bool) {
+		return func(a, b any) (areEqual, ok bool) {
 			s, isText := a.(string)
-			t, areTexts := b.(string)
-			if !isText || !areTexts {
+			t, isOtherText := b.(string)
+			if !isText || !isOtherText {
 				return false, false
 			}
-			n, ok := codec.Weights.Compare(s, t)
-			return n == 0, ok
+			order, ok := codec.Weights.Compare(s, t)
+			return order == 0, ok
 		}
 	case codec.Kind == catalog.KindDecimal:
-		return func(a, b any) (is, ok bool) {
+		return func(a, b any) (areEqual, ok bool) {
 			d, isDecimal := a.(decimal.Decimal)
-			e, areDecimals := b.(decimal.Decimal)
-			return isDecimal && areDecimals && d.Cmp(e) == 0, isDecimal && areDecimals
+			e, isOtherDecimal := b.(decimal.Decimal)
+			ok = isDecimal && isOtherDecimal
+			return ok && d.Cmp(e) == 0, ok
 		}
 	}
-	return func(a, b any) (is, ok bool) {
+	return func(a, b any) (areEqual, ok bool) {
 		s, isTime := a.(time.Time)
-		t, areTimes := b.(time.Time)
-		return isTime && areTimes && s.Equal(t), isTime && areTimes
+		t, isOtherTime := b.(time.Time)
+		ok = isTime && isOtherTime
+		return ok && s.Equal(t), ok
 	}
 }
 
 // equalNumbers compares integers of any types.
-func equalNumbers(a, b any) (is, ok bool) {
-	x, xIsNegative, xIsWhole := magnitude(a)
-	y, yIsNegative, yIsWhole := magnitude(b)
+func equalNumbers(a, b any) (areEqual, ok bool) {
+	x, xIsNegative, xIsWhole := bitsOf(a)
+	y, yIsNegative, yIsWhole := bitsOf(b)
 	return x == y && xIsNegative == yIsNegative, xIsWhole && yIsWhole
 }
 
-// magnitude returns the bits of an integer, and whether it is negative.
-func magnitude(v any) (bits uint64, isNegative, ok bool) {
+// bitsOf returns the bits of an integer, and whether it is negative; ok is false for other values.
+func bitsOf(v any) (bits uint64, isNegative, ok bool) {
 	if n, ok := row.Signed(v); ok {
 		return uint64(n), n < 0, true
 	}
@@ -249,7 +252,7 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 		}
 		var failed error
 		_, found := slices.BinarySearchFunc(all, r[at], func(x member, v any) int {
-			n, _, err := x.compare(v)
+			n, _, err := x.compare(v) // the order of v relative to x
 			failed = cmp.Or(failed, err)
 			return -n
 		})
@@ -313,30 +316,30 @@ func (c *compiler) comparer(column int, o plan.Operand) (comparer, any, bool) {
 		return nil, nil, false
 	}
 	codec := c.codec(column)
-	with, ok := plan.Constant(codec, v)
+	constant, ok := plan.Constant(codec, v)
 	if !ok {
 		return nil, nil, false
 	}
-	compare, ok := comparerOf(codec, with)
-	return compare, with, ok
+	compare, ok := comparerOf(codec, constant)
+	return compare, constant, ok
 }
 
 // comparerOf returns the comparer of a column with a constant of its Go type; false if the type has none.
-func comparerOf(codec *row.KeyCodec, with any) (comparer, bool) {
-	switch with := with.(type) {
+func comparerOf(codec *row.KeyCodec, constant any) (comparer, bool) {
+	switch constant := constant.(type) {
 	case nil:
 		return func(any) (int, bool, error) { return 0, false, nil }, true
 	case string:
-		return texts(codec, with), true
+		return texts(codec, constant), true
 	case []byte:
 		return func(v any) (int, bool, error) {
 			b, ok := v.([]byte)
-			return bytes.Compare(b, with), ok, unless(ok || v == nil)
+			return bytes.Compare(b, constant), ok, unless(ok || v == nil)
 		}, true
 	case time.Time:
 		return func(v any) (int, bool, error) {
 			t, ok := v.(time.Time)
-			return t.Compare(with), ok, unless(ok || v == nil)
+			return t.Compare(constant), ok, unless(ok || v == nil)
 		}, true
 	case decimal.Decimal:
 		return func(v any) (int, bool, error) {
@@ -344,10 +347,10 @@ func comparerOf(codec *row.KeyCodec, with any) (comparer, bool) {
 			if !ok {
 				return 0, false, unless(v == nil)
 			}
-			return d.Cmp(with), true, nil
+			return d.Cmp(constant), true, nil
 		}, true
 	}
-	return numbers(with)
+	return numbers(constant)
 }
 
 // unless returns ErrPlan if ok is false: a value of a Go type that this package does not expect is
@@ -360,26 +363,26 @@ func unless(ok bool) error {
 }
 
 // texts compares texts by the weights of their characters.
-func texts(codec *row.KeyCodec, with string) comparer {
+func texts(codec *row.KeyCodec, constant string) comparer {
 	return func(v any) (int, bool, error) {
 		s, ok := v.(string)
 		if !ok {
 			return 0, false, unless(v == nil)
 		}
-		n, ok := codec.Weights.Compare(s, with)
+		n, ok := codec.Weights.Compare(s, constant)
 		return n, ok, unless(ok)
 	}
 }
 
 // numbers compares integers of one type.
-func numbers(with any) (comparer, bool) {
-	if n, ok := row.Signed(with); ok {
+func numbers(constant any) (comparer, bool) {
+	if n, ok := row.Signed(constant); ok {
 		return func(v any) (int, bool, error) {
 			x, ok := row.Signed(v)
 			return cmp.Compare(x, n), ok, unless(ok || v == nil)
 		}, true
 	}
-	n, ok := row.Unsigned(with)
+	n, ok := row.Unsigned(constant)
 	return func(v any) (int, bool, error) {
 		x, ok := row.Unsigned(v)
 		return cmp.Compare(x, n), ok, unless(ok || v == nil)

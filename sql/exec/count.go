@@ -18,7 +18,7 @@ func countsRows(ctx *gms.Context, n *plan.Group) (*plan.Scan, bool) {
 	return scan, ok && isNeverNull(ctx, count.Children()[0])
 }
 
-// isNeverNull reports whether COUNT of an expression counts all rows.
+// isNeverNull reports whether COUNT of an expression counts all rows. It looks at columns and literals only.
 func isNeverNull(ctx *gms.Context, e gms.Expression) bool {
 	switch e := e.(type) {
 	case *expression.Star:
@@ -38,16 +38,16 @@ func (r *run) counted(ctx *gms.Context, n *plan.Scan) (gms.RowIter, error) {
 		return nil, err
 	}
 	total := int64(0)
-	for _, rows := range branchesOf(rows) {
-		table, ok := rows.(storeRows)
+	for _, branch := range branchesOf(rows) {
+		table, ok := branch.(storeRows)
 		if !ok {
 			return nil, ErrPlan
 		}
-		n, err := table.Count(ctx)
+		count, err := table.Count(ctx)
 		if err != nil {
 			return nil, err
 		}
-		total += n
+		total += count
 	}
 	return gms.RowsToRowIter(gms.Row{total}), nil
 }

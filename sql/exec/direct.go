@@ -47,7 +47,8 @@ func (r *run) directScan(ctx *gms.Context, n plan.Node) *plan.Scan {
 	return r.sortedScan(ctx, n)
 }
 
-// sortedScan returns the scan whose rows a node returns unchanged; nil if the node does something else.
+// sortedScan returns the scan whose rows a node returns unchanged: n itself, or the child of a Sort by whose order the rows
+// come; nil if the node does something else.
 func (r *run) sortedScan(ctx *gms.Context, n plan.Node) *plan.Scan {
 	if sort, ok := n.(*plan.Sort); ok && r.isOrdered(ctx, sort.Child) {
 		n = sort.Child
@@ -88,7 +89,8 @@ func (r *run) directColumns(n plan.Node, scan *plan.Scan) (columns []directColum
 	return columns, true
 }
 
-// direct returns the rows of a direct query; false if directColumns does.
+// direct returns the rows of a direct query. ok is false if directColumns returns false, or if the rows are not read from
+// a table.
 func (r *run) direct(ctx *gms.Context) (w directWriter, ok bool, err error) {
 	scan := r.directScan(ctx, r.query.Rows)
 	columns, ok := r.directColumns(r.query.Rows, scan)
@@ -155,12 +157,12 @@ const (
 	// valuesMin and valuesMax that for rows.
 	textBytesMin, textBytesMax = 512, 64 << 10
 	valuesMin, valuesMax       = 16, 2048
-	directValueBytes           = 40
+	directValueBytes           = 40 // the size of a sqltypes.Value, without its text
 )
 
 // write adds a row, and returns the size of its memory.
 func (w *directWriter) write(ctx *gms.Context, from storeRows, columns []directColumn, v *row.View) (int64, error) {
-	if len(w.values) < len(columns) {
+	if len(w.values) < len(columns) { // for twice as many rows as there are
 		w.values = make([]sqltypes.Value, max(len(columns), min(max(valuesMin, 2*len(w.rows)*len(columns)), valuesMax)))
 	}
 	out := w.values[:len(columns):len(columns)]

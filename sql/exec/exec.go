@@ -27,7 +27,7 @@ type run struct {
 	// hasChosen marks the sources for which this execution has chosen.
 	hasChosen [plan.SourcesMax]bool
 	taken     int64 // the memory of rows to be returned or changed
-	skip      skip
+	skip      skip  // for the scan that is about to be opened
 }
 
 // open returns the rows of a node.

@@ -12,7 +12,7 @@ import (
 )
 
 // buildInsert makes the query of an INSERT: go-mysql-server analyzes it with parameters in place of
-// its values.
+// its values. The first of the statement's tables is the one that it inserts into, and the others are those of its SELECT.
 func (p *prepared) buildInsert(ctx *gms.Context, s *Statement, ast sqlparser.Statement, values []plan.Value) (*plan.Query, error) {
 	var source *plan.Query
 	if s.literals.IsSource {
@@ -86,7 +86,7 @@ func (s *Statement) insert(ctx *gms.Context, r *run) (*Result, error) {
 			in.Rows.Rows = nil
 			r.s.Holding.Give(r.taken)
 		}()
-		if err := r.give(ctx, in); err != nil {
+		if err := r.readSource(ctx, in); err != nil {
 			return nil, err
 		}
 	}
@@ -104,22 +104,22 @@ func (s *Statement) insert(ctx *gms.Context, r *run) (*Result, error) {
 	return res, nil
 }
 
-// give reads the rows that an INSERT takes from a SELECT. It reads all of them before the first is
+// readSource reads the rows that an INSERT takes from a SELECT. It reads all of them before the first is
 // inserted, because they may come from the same table. If there are too many, or after an error,
 // go-mysql-server runs the statement.
-func (r *run) give(ctx *gms.Context, in *plan.Insert) error {
-	of := &run{prepared: r.prepared, query: in.Source, s: r.s, tr: r.tr}
-	defer func() { r.taken = of.taken }()
+func (r *run) readSource(ctx *gms.Context, in *plan.Insert) error {
+	source := &run{prepared: r.prepared, query: in.Source, s: r.s, tr: r.tr}
+	defer func() { r.taken = source.taken }()
 	var ok bool
-	if of.values, ok = in.Source.Bind(r.values); !ok {
+	if source.values, ok = in.Source.Bind(r.values); !ok {
 		return ErrPlan
 	}
-	in.Source.Begin(of, of.values)
+	in.Source.Begin(source, source.values)
 	defer in.Source.End()
-	if err := in.Source.Compute(ctx, of.values); err != nil {
+	if err := in.Source.Compute(ctx, source.values); err != nil {
 		return unlessRefused(err)
 	}
-	rows, err := of.all(ctx)
+	rows, err := source.all(ctx)
 	switch {
 	case myerr.IsConflict(err) || ctx.Err() != nil:
 		return err

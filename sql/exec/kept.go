@@ -66,7 +66,7 @@ func (k *kept) find(ctx *gms.Context, outer gms.Row) ([]gms.Row, error) {
 func (k *kept) keyOf(row gms.Row, place func(*keptKey) int) ([]byte, bool, error) {
 	key := k.room[:0]
 	for i := range k.keys {
-		v, ok := like(k.keys[i].codec, row[place(&k.keys[i])])
+		v, ok := inTypeOf(k.keys[i].codec, row[place(&k.keys[i])])
 		if !ok {
 			return nil, false, nil
 		}

@@ -35,7 +35,8 @@ func (r *run) bounds(l *plan.Limit) (skip, count int64, err error) {
 	return skip, count, nil
 }
 
-// wanted returns the greatest number of rows that a LIMIT reads; without a LIMIT, all.
+// wanted returns the greatest number of rows that a LIMIT reads, with those that it skips; the greatest int64 without a
+// LIMIT, or if bounds refuses it.
 func (r *run) wanted(l *plan.Limit) int64 {
 	if l == nil {
 		return math.MaxInt64

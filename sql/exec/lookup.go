@@ -74,7 +74,7 @@ func (l *lookup) rangeFor(outer gms.Row) (store.KeyRange, bool, error) {
 			key = append(key, p.fixed...)
 			continue
 		}
-		v, ok := like(p.codec, outer[p.at])
+		v, ok := inTypeOf(p.codec, outer[p.at])
 		if !ok {
 			return store.KeyRange{}, false, nil
 		}
@@ -85,9 +85,10 @@ func (l *lookup) rangeFor(outer gms.Row) (store.KeyRange, bool, error) {
 	return store.KeyRange{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: l.isWhole, HasNull: l.hasNull}, true, nil
 }
 
-// like returns a value of one column in the Go type of another, alike column. It returns false for
-// NULL, and if the other column cannot hold the value.
-func like(codec *row.KeyCodec, v any) (any, bool) {
+// inTypeOf returns a value in the Go type of the column of codec; the value is of a column that is compared in the same
+// way. It returns false for NULL, and for an integer that the column cannot hold. For a value of an unexpected Go type it
+// returns nil and true.
+func inTypeOf(codec *row.KeyCodec, v any) (any, bool) {
 	if v == nil || !codec.IsInteger() {
 		return v, v != nil
 	}
@@ -101,5 +102,5 @@ func like(codec *row.KeyCodec, v any) (any, bool) {
 	case ok && codec.Kind == catalog.KindUint64:
 		return n, true
 	}
-	return nil, !ok // AppendNative refuses another Go type
+	return nil, !ok // of another Go type: AppendNative refuses nil
 }

@@ -144,7 +144,7 @@ func (p *prepared) take(ctx *gms.Context, s *Statement, values []plan.Value) (*p
 	return q, nil
 }
 
-// give returns a query to the idle ones.
+// give returns a query to the idle ones, unless it is the shared one or idleMax are idle. A large INSERT goes to large.
 func (p *prepared) give(q *plan.Query) {
 	switch {
 	case p.shared != nil:

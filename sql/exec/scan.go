@@ -29,7 +29,7 @@ func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.R
 		return gms.RowsToRowIter(), nil
 	}
 	var branches []gms.RowIter
-	before := isNone
+	before := never // the test of the branches before: they return a row that several branches have
 	for i := range access.Branches {
 		b := &access.Branches[i]
 		passes := where
@@ -68,8 +68,8 @@ func whereOf(n *plan.Scan) plan.Condition {
 	return n.Where
 }
 
-// isNone is the test that no row passes.
-func isNone(*gms.Context, gms.Row) (truth, error) { return isFalse, nil }
+// never is the test that no row passes.
+func never(*gms.Context, gms.Row) (truth, error) { return isFalse, nil }
 
 // both returns the test that is true if both tests are.
 func both(a, b test) test {
@@ -117,7 +117,7 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	}
 	return &store.Scan{
 		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes(n.Table), Whole: n.Whole,
-		First:  int(min(wanted, math.MaxInt32)) % math.MaxInt32,
+		First:  int(min(wanted, math.MaxInt32)) % math.MaxInt32, // 0, which asks for no number, from MaxInt32 on
 		Passes: passing(passes),
 	}, nil
 }

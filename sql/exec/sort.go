@@ -92,7 +92,7 @@ func (s *sorter) read(ctx *gms.Context) error {
 
 // add keeps a row, unless enough kept rows come before it.
 func (s *sorter) add(ctx *gms.Context, row gms.Row) error {
-	by, err := s.order.of(ctx, row)
+	by, err := s.order.valuesOf(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,9 @@ func (s *sorter) add(ctx *gms.Context, row gms.Row) error {
 			return nil
 		}
 		if len(s.sorted) == int(s.wanted) {
-			s.give(s.sorted[at:][len(s.sorted[at:])-1])
-			s.sorted = s.sorted[:len(s.sorted)-1]
+			last := len(s.sorted) - 1
+			s.give(s.sorted[last])
+			s.sorted = s.sorted[:last]
 		}
 	}
 	kept := sortedRow{by, row}
@@ -147,8 +148,8 @@ func newOrder(ctx *gms.Context, by []plan.Order) *order {
 	return o
 }
 
-// of returns the values that a row is sorted by.
-func (o *order) of(ctx *gms.Context, row gms.Row) (gms.Row, error) {
+// valuesOf returns the values that a row is sorted by.
+func (o *order) valuesOf(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	by := make(gms.Row, len(o.by))
 	for i := range o.by {
 		v, err := o.by[i].Expr.Eval(ctx, row)
@@ -191,8 +192,8 @@ func (o *order) compareValues(ctx *gms.Context, i int, a, b any) (int, error) {
 	}
 	if w := o.weights[i]; w != nil {
 		x, isText := a.(string)
-		y, areTexts := b.(string)
-		if isText && areTexts {
+		y, isOtherText := b.(string)
+		if isText && isOtherText {
 			if n, ok := w.Compare(x, y); ok {
 				return n, nil
 			}

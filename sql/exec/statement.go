@@ -186,6 +186,8 @@ func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction, dst []*sto
 	return dst, nil
 }
 
+// describeTable returns a table as the transaction sees it; ErrPlan for a table that go-mysql-server has to read, or about
+// which it has to report an error.
 func (s *Statement) describeTable(ctx *gms.Context, tr *store.Transaction, db, table string) (*store.TableInfo, error) {
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
@@ -207,7 +209,8 @@ func (s *Statement) describeTable(ctx *gms.Context, tr *store.Transaction, db, t
 	return info, nil
 }
 
-// prepare returns the prepared for the statement's fixed literals and these versions of its tables.
+// prepare returns the prepared for the statement's fixed literals and these versions of its tables. It returns ErrPlan if
+// there is none: the statement cannot be planned, or preparedMax others are kept.
 func (s *Statement) prepare(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
 	if s.literals.NamesDiffer(values) {
 		return nil, ErrPlan

@@ -37,7 +37,7 @@ type step struct {
 	// outer.
 	outer gms.Row
 	found gms.RowIter
-	looks int
+	looks int // rows of the earlier tables so far
 	// taken has the next rows of the earlier tables. together is how many are taken at a time. isFar
 	// is set if their keys are looked up together, because they are at another machine.
 	taken    []takenRow
@@ -107,10 +107,10 @@ func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 		switch {
 		case !s.kind.Adds():
 			s.outer = nil
-			if isLast == (s.kind == plan.Semi) {
+			if isLast == (s.kind == plan.Semi) { // a Semi needs a row that belongs to outer, an Anti must have none
 				continue
 			}
-			isLast = true
+			isLast = true // outer comes once, so that it need not be copied
 		case isLast:
 			s.outer = nil
 			if s.kind == plan.Inner || s.matched {

@@ -51,11 +51,11 @@ func (c *storedCompiler) verdict(cond plan.Condition) func(*row.View) store.Verd
 	return func(v *row.View) store.Verdict {
 		result := passed
 		for _, t := range tests {
-			is, known := t(v)
+			truth, known := t(v)
 			switch {
 			case !known:
 				result = store.Maybe
-			case is != isTrue:
+			case truth != isTrue:
 				return store.No
 			}
 		}
@@ -91,8 +91,8 @@ func (c *storedCompiler) compile(cond plan.Condition) (storedTest, bool) {
 
 func negatedStored(t storedTest) storedTest {
 	return func(v *row.View) (truth, bool) {
-		is, known := t(v)
-		return isTrue - is, known
+		truth, known := t(v)
+		return isTrue - truth, known
 	}
 }
 
@@ -106,19 +106,19 @@ func (c *storedCompiler) combined(all []plan.Condition, decides truth) (storedTe
 		}
 	}
 	return func(v *row.View) (truth, bool) {
-		result, all := isTrue-decides, true
+		result, areAllKnown := isTrue-decides, true
 		for _, t := range tests {
-			is, known := t(v)
+			truth, known := t(v)
 			switch {
 			case !known:
-				all = false
-			case is == decides:
-				return is, true
-			case is == isUnknown:
+				areAllKnown = false
+			case truth == decides:
+				return truth, true
+			case truth == isUnknown:
 				result = isUnknown
 			}
 		}
-		return result, all
+		return result, areAllKnown
 	}, true
 }
 
@@ -213,32 +213,32 @@ type storedComparer func(b []byte) (order int, known bool)
 
 // comparer returns the storedComparer of a column with an operand, which may be NULL; false if there is none.
 func (c *storedCompiler) comparer(column int, o plan.Operand) (compare storedComparer, isNull, ok bool) {
-	_, with, ok := c.compiler.comparer(column, o)
-	if !ok || with == nil {
+	_, constant, ok := c.compiler.comparer(column, o)
+	if !ok || constant == nil {
 		return nil, true, ok
 	}
-	compare, ok = storedComparerOf(c.codec(column), with)
+	compare, ok = storedComparerOf(c.codec(column), constant)
 	return compare, false, ok
 }
 
 // storedComparerOf returns the storedComparer of a column with a constant of its Go type; false if there is none.
-func storedComparerOf(codec *row.KeyCodec, with any) (storedComparer, bool) {
-	switch with := with.(type) {
+func storedComparerOf(codec *row.KeyCodec, constant any) (storedComparer, bool) {
+	switch constant := constant.(type) {
 	case string:
-		text := []byte(with)
+		text := []byte(constant)
 		return func(b []byte) (int, bool) { return row.CompareWeights(codec.Weights, b, text) }, row.IsCharacter(codec.Kind) && codec.IsDirect()
 	case []byte:
-		return func(b []byte) (int, bool) { return bytes.Compare(b, with), true }, codec.Kind == catalog.KindVarbinary
+		return func(b []byte) (int, bool) { return bytes.Compare(b, constant), true }, codec.Kind == catalog.KindVarbinary
 	case time.Time:
-		return signedComparer(with.UnixMicro()), codec.Kind == catalog.KindDate || codec.Kind == catalog.KindDatetime
+		return signedComparer(constant.UnixMicro()), codec.Kind == catalog.KindDate || codec.Kind == catalog.KindDatetime
 	case decimal.Decimal:
-		units, ok := wholeUnits(with, codec.Scale)
+		units, ok := wholeUnits(constant, codec.Scale)
 		return signedComparer(units), ok && codec.Kind == catalog.KindDecimal
 	}
-	if n, ok := row.Signed(with); ok {
+	if n, ok := row.Signed(constant); ok {
 		return signedComparer(n), codec.IsSigned()
 	}
-	n, ok := row.Unsigned(with)
+	n, ok := row.Unsigned(constant)
 	return func(b []byte) (int, bool) {
 		x, ok := row.ReadUint(b)
 		return cmp.Compare(x, n), ok

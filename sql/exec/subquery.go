@@ -23,7 +23,8 @@ func unlessRefused(err error) error {
 	return err
 }
 
-// canName reports whether the columns of a statement that was prepared for its values can be renamed for others.
+// canName reports whether the columns of a statement that was prepared for its values can be renamed for others. For that
+// it keeps the values in p.
 func (s *Statement) canName(p *prepared, values []plan.Value) bool {
 	if !s.literals.HasNames() {
 		return true
