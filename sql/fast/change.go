@@ -31,12 +31,13 @@ type change struct {
 // column and a literal.
 type setter struct {
 	assignment
-	to, from int // columns; from is -1 for a literal alone
+	to, from int // columns: the one assigned to, and the one that a sum reads; from is -1 for a literal alone
 	codec    *row.KeyCodec
 }
 
 // newChange returns the change for a shape; false if the shape is not that of a change
-// of one row.
+// of one row, or if the change has further effects, sums columns that are stored differently, or reads
+// a column that it has set.
 func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
 	if l.isList() || !l.isPoint() || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
 		return nil, false
@@ -97,7 +98,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	if err := f.writable(c, tr); err != nil {
 		return nil, err
 	}
-	if s.IsOpen() {
+	if s.IsOpen() { // other open transactions may be changing the row
 		c.st.Turns.Await(tr, f.lookup.index.Index, r.Low)
 	}
 	p, found, err := c.st.Access(f.lookup.index.Index).Get(tr.Tx, r.Low)
@@ -105,7 +106,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		return nil, myerr.Storage(err)
 	}
 	if !found {
-		return &Result{OK: f.change.ok(ctx, 0, 0)}, nil
+		return &Result{OK: f.change.okResult(ctx, 0, 0)}, nil
 	}
 	done, err := f.changeRow(ctx, c, s, tr, p, values, bounds)
 	if err != nil {
@@ -126,8 +127,9 @@ func (f *form) writable(c *Compiled, tr *store.Transaction) error {
 	return nil
 }
 
-// ok returns the result for the client.
-func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
+// okResult returns the result for the client: the number of rows that were changed or, if the client has set
+// CLIENT_FOUND_ROWS, that were matched.
+func (ch *change) okResult(ctx *gms.Context, matched, changed int) types.OkResult {
 	if ch.set == nil {
 		return types.NewOkResult(changed)
 	}
@@ -146,7 +148,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		return types.OkResult{}, myerr.Storage(err)
 	}
 	if !meets(f.change.rest, old, bounds) {
-		return f.change.ok(ctx, 0, 0), nil
+		return f.change.okResult(ctx, 0, 0), nil
 	}
 	row, ok := f.change.apply(ctx, old, values)
 	if !ok {
@@ -159,7 +161,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 			return types.OkResult{}, ErrPlan
 		}
 		if same {
-			return f.change.ok(ctx, 1, 0), nil
+			return f.change.okResult(ctx, 1, 0), nil
 		}
 	}
 	ed := t.EditorFor(ctx, &s.Session)
@@ -177,7 +179,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		}
 		return types.OkResult{}, err
 	}
-	return f.change.ok(ctx, 1, 1), ed.Close(ctx)
+	return f.change.okResult(ctx, 1, 1), ed.Close(ctx)
 }
 
 // fits reports whether the literals have their columns' types; if not, nothing needs to
@@ -210,8 +212,8 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 	return row, true
 }
 
-// literal returns the literal in the form in which the column takes it. A string that is added to a
-// column is a double in MySQL.
+// literal returns the literal in the form in which the column takes it or, in a sum, as it is: a string that
+// is added to a column is a double in MySQL.
 func (s *setter) literal(values []Value) (Value, bool) {
 	v, ok := s.value.in(values)
 	if s.from >= 0 {
@@ -235,7 +237,7 @@ func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 		if !ok {
 			return nil, false
 		}
-		if v.Number, ok = sum(base, v.Number, s.minus); !ok || v.Number < 0 && isUnsignedNumber(r[s.from]) {
+		if v.Number, ok = sum(base, v.Number, s.minus); !ok || (v.Number < 0 && isUnsignedNumber(r[s.from])) {
 			return nil, false
 		}
 	}
@@ -248,8 +250,9 @@ func isUnsignedNumber(v any) bool {
 	return ok
 }
 
-// decimal adds a text to a decimal column's value with go-mysql-server's own
-// expression: in MySQL both are doubles, and so is their sum.
+// decimal adds a text to a decimal column's value, or subtracts it, with go-mysql-server's own
+// expression: in MySQL both are doubles, and so is their sum. It returns false if the value is NULL, or the text spells no
+// decimal.
 func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 	if base == nil || !row.IsDecimalText(text) {
 		return nil, false

@@ -163,8 +163,8 @@ func isInGroups(text string) bool {
 	return compat.ContainsFold(text, "group") && inGroups.MatchString(text)
 }
 
-// find returns the Compiled of a statement and its literals; nil if the statement has something
-// that the normaliser does not know.
+// find returns the Compiled of a statement and its literals. It returns nil if the statement has something
+// that the normaliser does not know or is the name of a prepared statement, and if the session compiles nothing.
 func (s *Session) find(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	if !s.compiles() {
 		return nil, nil
@@ -195,13 +195,13 @@ func (c *Compiled) isKnown(s *Session, values []Value) bool {
 }
 
 // Explain returns the plan by which package exec would run a statement, as text; false if
-// go-mysql-server would run it, or it may run compiled.
+// go-mysql-server would run it, if it may run compiled, or if the user may not run it.
 func (s *Session) Explain(ctx *gms.Context, query string) (string, bool) {
 	c, values := s.find(query, false, nil)
 	if c == nil || !c.isKnown(s, values) || c.query == nil {
 		return "", false
 	}
-	if f := c.form.Load(); f != nil && !f.refused || !c.allowed(ctx, s) {
+	if f := c.form.Load(); (f != nil && !f.refused) || !c.allowed(ctx, s) {
 		return "", false
 	}
 	return c.query.Explain(ctx, s.Began(ctx), values)
@@ -346,7 +346,7 @@ func (c *Compiled) formOf(ctx *gms.Context, tr *store.Transaction, values []Valu
 		return c.formOfJoin(ctx, tr, f, values)
 	}
 	info, err := c.table(ctx, tr, c.shape.db, c.shape.table)
-	if err != nil || f != nil && f.info == info {
+	if err != nil || (f != nil && f.info == info) {
 		return f, err
 	}
 	return c.compile(ctx, info, values)

@@ -8,7 +8,7 @@ import (
 )
 
 // controlOf returns the kind of a statement that begins or ends a transaction, and
-// false for others.
+// false for others and for a START TRANSACTION with characteristics, such as READ ONLY.
 func controlOf(stmt sqlparser.Statement) (shapeKind, bool) {
 	switch n := stmt.(type) {
 	case *sqlparser.Begin:

@@ -64,8 +64,8 @@ func (d *direct) place(column int) int {
 // column returns the codec of a column that is read.
 func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Columns[place]] }
 
-// isDirect reports whether a session's rows may be returned directly: the session's character
-// set is that of the stored text, and the rows are not locked.
+// isDirect reports whether a session's rows may be returned directly: there is a direct form, the session's character
+// set is that of the stored text, the rows are not locked, and no editor is within a statement.
 func (d *direct) isDirect(ctx *gms.Context, s *Session, tr *store.Transaction) bool {
 	if d == nil || s.ForUpdate || tr.Editing > 0 {
 		return false
@@ -156,16 +156,16 @@ func (d *directRun) result(header *Header) (*Result, error) {
 	return res, nil
 }
 
-// read reads the rows of a range.
-func (d *directRun) read(ctx *gms.Context, from store.Access, r store.KeyRange) error {
-	if r.High == nil && r.Point {
-		p, ok, err := from.Get(d.tx, r.Low)
+// read reads the rows of a range; ErrPlan if there are too many to return.
+func (d *directRun) read(ctx *gms.Context, index store.Access, r store.KeyRange) error {
+	if r.High == nil && r.Point { // a unique key
+		p, ok, err := index.Get(d.tx, r.Low)
 		if err != nil || !ok {
 			return err
 		}
 		return d.take(p)
 	}
-	rows := from.Rows(d.tx, r.Low, r.High, false, compiledRowsMax)
+	rows := index.Rows(d.tx, r.Low, r.High, false, compiledRowsMax)
 	for n := 0; ; n++ {
 		_, p, ok, err := rows.Next()
 		if err != nil || !ok {

@@ -22,8 +22,8 @@ const (
 	updates              // ON DUPLICATE KEY UPDATE
 )
 
-// An upsertion is an assignment of ON DUPLICATE KEY UPDATE: of an assignment's value or, if given names a column, of what
-// the new row has there. keeps is set for column = column.
+// An upsertion is an assignment of ON DUPLICATE KEY UPDATE. If given names a column, what the new row has there takes the
+// place of the assignment's value, in a sum too. keeps is set for column = column.
 type upsertion struct {
 	assignment
 	given string
@@ -101,8 +101,8 @@ type upserter struct {
 	codec           *row.KeyCodec
 }
 
-// upsertersOf returns what computes the upsertions; false if go-mysql-server has to: a foreign key would have to be checked, or
-// values converted.
+// upsertersOf returns what computes the upsertions; false if go-mysql-server has to: a column is unknown, is in a foreign
+// key, which would have to be checked, is no integer but in a sum, or is read after it has been set.
 func upsertersOf(info *store.TableInfo, upsertions []upsertion) ([]upserter, bool) {
 	var all []upserter
 	for _, u := range upsertions {
@@ -210,6 +210,7 @@ func (d *duplicating) insert(ctx *gms.Context, r gms.Row) error {
 		if d.in.uniques == 1 {
 			return d.replace(ctx, there.Row, r)
 		}
+		// A REPLACE: another row may have another unique key of the new row, so look again.
 		if err := d.ed.Delete(ctx, there.Row); err != nil {
 			return err
 		}
@@ -224,7 +225,7 @@ func (d *duplicating) noteNew(r gms.Row) {
 	if d.in.onDuplicate == replaces && (n == 0 || isNegative(r[d.info.AutoColumn])) {
 		return
 	}
-	if d.last = n; d.first == 0 {
+	if d.last = n; d.first == 0 { // 0: no row was new so far
 		d.first = n
 	}
 }
@@ -301,21 +302,22 @@ func (u *upserter) valueOf(r, given gms.Row, values []Value) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	var by int64
+	var addend int64
 	isUnsigned := isUnsignedNumber(r[u.from])
 	if u.given >= 0 {
 		isUnsigned = isUnsigned || isUnsignedNumber(given[u.given])
-		by, ok = row.WholeNumber(given[u.given])
+		addend, ok = row.WholeNumber(given[u.given])
 	} else {
 		var v Value
 		v, ok = u.value.in(values)
-		by, ok = v.Number, ok && v.IsNumber
+		addend, ok = v.Number, ok && v.IsNumber
 	}
 	if !ok {
 		return nil, false
 	}
-	if base, ok = sum(base, by, u.minus); !ok || base < 0 && isUnsigned {
+	result, ok := sum(base, addend, u.minus)
+	if !ok || (result < 0 && isUnsigned) {
 		return nil, false
 	}
-	return u.codec.Whole(base)
+	return u.codec.Whole(result)
 }

@@ -23,7 +23,7 @@ type firstRows struct {
 }
 
 // addOrder adds the order and the limit of a SELECT to the shape; false if the shape cannot
-// express them.
+// express them, or has a range or a list among its conditions.
 func (s *shape) addOrder(n *sqlparser.Select) bool {
 	if n.QueryOpts.Distinct || len(n.OrderBy) != 1 || n.Limit.Offset != nil {
 		return false

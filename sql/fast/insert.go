@@ -73,12 +73,13 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		if info.IsUnique(k) {
 			in.uniques++
 		}
-		in.unique = in.unique || k != info.PrimaryKey && k.Unique
+		in.unique = in.unique || (k != info.PrimaryKey && k.Unique)
 	}
 	return in, in.takesDuplicates(info, s) && in.resolveDefaults(info, s.rows) && in.refers(info)
 }
 
-// takesDuplicates notes what is done with duplicates; false if more than this package does.
+// takesDuplicates notes what is done with duplicates. It returns false if this package does not do it: other tables refer
+// to a table of a REPLACE, or an update has further effects, or needs go-mysql-server (upsertersOf).
 func (in *insertion) takesDuplicates(info *store.TableInfo, s *shape) (ok bool) {
 	switch in.onDuplicate = s.onDuplicate; in.onDuplicate {
 	case replaces:
@@ -152,7 +153,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	if !ok {
 		return nil, ErrPlan
 	}
-	if drawn {
+	if drawn { // after all that returns ErrPlan before a row is inserted: go-mysql-server would draw further numbers
 		for _, r := range rows {
 			if r[f.info.AutoColumn], err = draw(ctx, t); err != nil {
 				return nil, err
@@ -170,7 +171,8 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	return &Result{OK: run.result(s, drawn), Warnings: run.warnings}, ed.Close(ctx)
 }
 
-// result returns what the client is told: as a number, the first one that was drawn for a new row, or that of the last row.
+// result returns what the client is told. Its InsertID is the first number that was drawn for a new row or, if none was, the
+// number of the last row.
 func (d *duplicating) result(s *Session, drawn bool) types.OkResult {
 	res := types.OkResult{RowsAffected: d.rowsAffected, InsertID: d.last}
 	if drawn && d.first != 0 {
@@ -215,7 +217,7 @@ func (in *insertion) draws(ctx *gms.Context, info *store.TableInfo, rows []gms.R
 			return false, ErrPlan
 		}
 	}
-	if drawn > 0 && (in.unique && in.onDuplicate == fails || in.isRisky || drawn < len(rows)) {
+	if drawn > 0 && ((in.unique && in.onDuplicate == fails) || in.isRisky || drawn < len(rows)) {
 		return false, ErrPlan
 	}
 	return drawn > 0, nil
@@ -244,13 +246,14 @@ func (d *duplicating) insertAll(ctx *gms.Context, t *store.Table, rows []gms.Row
 	return nil
 }
 
-// rows returns the rows that literals make; false if a column would not store one unchanged.
-func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, from [][]operand, values []Value) ([]gms.Row, bool) {
-	rows := make([]gms.Row, len(from))
+// rows returns the rows that literals make, one for each tuple of operands; false if a column would not store one
+// unchanged.
+func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, tuples [][]operand, values []Value) ([]gms.Row, bool) {
+	rows := make([]gms.Row, len(tuples))
 	var now statementTime
-	for i := range from {
+	for i := range tuples {
 		var ok bool
-		if rows[i], ok = in.row(ctx, info, from[i], values, &now); !ok {
+		if rows[i], ok = in.row(ctx, info, tuples[i], values, &now); !ok {
 			return nil, false
 		}
 	}
@@ -259,11 +262,11 @@ func (in *insertion) rows(ctx *gms.Context, info *store.TableInfo, from [][]oper
 
 // row returns a row with the literals, and with the defaults of the other columns; false if a
 // column would not store one unchanged. A number that will be drawn is nil.
-func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value, now *statementTime) (gms.Row, bool) {
+func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, tuple []operand, values []Value, now *statementTime) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
 		var ok bool
-		switch from[i].at {
+		switch tuple[i].at {
 		case nowAt:
 			row[at], ok = now.stored(ctx, in.codecs[i])
 		case defaultAt:
@@ -272,7 +275,7 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 				row[at], ok = in.given[i].stored(ctx, now)
 			}
 		default:
-			row[at], ok = in.literal(ctx, i, from[i], values, at == info.AutoColumn)
+			row[at], ok = in.literal(ctx, i, tuple[i], values, at == info.AutoColumn)
 		}
 		if !ok {
 			return nil, false
@@ -290,12 +293,12 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 
 // literal returns the value that an operand gives to the column of number i, which may be the AUTO_INCREMENT column; false
 // if the column would not store it unchanged.
-func (in *insertion) literal(ctx *gms.Context, i int, from operand, values []Value, auto bool) (any, bool) {
+func (in *insertion) literal(ctx *gms.Context, i int, o operand, values []Value, isAuto bool) (any, bool) {
 	k := in.codecs[i]
-	v, ok := from.in(values)
+	v, ok := o.in(values)
 	v = forColumn(k, v)
 	if v.IsNull {
-		return nil, ok && (auto || k.Nullable)
+		return nil, ok && (isAuto || k.Nullable)
 	}
 	if !ok || !takes(k, v) {
 		return nil, false
@@ -374,12 +377,12 @@ func keyIn(info *store.TableInfo, k *store.KeyInfo, fk *catalog.ForeignKey, pare
 		if n < 0 {
 			return nil, false
 		}
-		from, to := info.Column(fk.Columns[n]), &k.Codecs[i]
-		if c := info.Codec(from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
+		own, codec := info.Column(fk.Columns[n]), &k.Codecs[i]
+		if c := info.Codec(own); !codec.TakesLiterals() || c.Kind != codec.Kind || c.Collation != codec.Collation {
 			return nil, false
 		}
 		var ok bool
-		if key, ok = to.AppendNative(append(key, row.KeyValue), r[from]); !ok {
+		if key, ok = codec.AppendNative(append(key, row.KeyValue), r[own]); !ok {
 			return nil, false
 		}
 	}

@@ -95,7 +95,8 @@ func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
 }
 
 // bind resolves the columns of the conditions, and finds the literals that they are
-// equal to.
+// equal to. It returns false if a table has no key of its own or virtual columns, if a column is unknown or ambiguous, or
+// if comparing keys cannot decide a condition.
 func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 	b := &binding{equal: make(map[columnAt]operand), rest: make(map[columnAt][]comparison)}
 	for i, t := range s.tables {
@@ -111,9 +112,9 @@ func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 	}
 	var pairs [][2]columnAt
 	for _, p := range s.pairs {
-		left, ok := b.column(p[0])
-		right, found := b.column(p[1])
-		if !ok || !found || !b.sharesLiterals(left, right) {
+		left, hasLeft := b.column(p[0])
+		right, hasRight := b.column(p[1])
+		if !hasLeft || !hasRight || !b.sharesLiterals(left, right) {
 			return nil, false
 		}
 		pairs = append(pairs, [2]columnAt{left, right}, [2]columnAt{right, left})
@@ -125,10 +126,10 @@ func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 	for i, t := range b.tables {
 		column := t.info.Column(r.column)
-		if column < 0 || r.table != "" && !store.SameName(r.table, t.name) {
+		if column < 0 || (r.table != "" && !store.SameName(r.table, t.name)) {
 			continue
 		}
-		if ok {
+		if ok { // another table has the column, too
 			return at, false
 		}
 		at, ok = columnAt{i, column}, true
@@ -162,7 +163,7 @@ func (b *binding) sharesLiterals(left, right columnAt) bool {
 }
 
 // equate propagates literals between equal columns, and reports whether both columns
-// of each pair then have the same literal.
+// of each pair then have a literal, the same one.
 func (b *binding) equate(pairs [][2]columnAt) bool {
 	for again := true; again; {
 		again = false
@@ -180,7 +181,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 }
 
 // lookups chooses each table's lookup, and moves a table whose lookup may return many rows to the
-// end. It returns false if a table has no lookup, or if two lookups may return many rows.
+// end: columnAts from before have other numbers of tables then. It returns false if a table has no lookup, or if two
+// lookups may return many rows.
 func (b *binding) lookups() bool {
 	many := 0
 	for i, t := range b.tables {
@@ -292,7 +294,7 @@ func (j *join) plannedAs(ctx *gms.Context, p *selectPlan) bool {
 	return len(p.accesses) == len(j.tables)
 }
 
-// isReverse reports whether a table is read backwards. A table that is looked up for
+// isReverse reports whether a table is, or may be, read backwards. A table that is looked up for
 // each row of another never is.
 func isReverse(ctx *gms.Context, n *plan.IndexedTableAccess) bool {
 	if !n.IsStatic() {

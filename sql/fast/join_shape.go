@@ -112,7 +112,7 @@ func (s *shape) joinCondition(e sqlparser.Expr) bool {
 // joinComparison adds a comparison of two columns, or of a column with a literal, to the shape;
 // false if the shape cannot express it.
 func (s *shape) joinComparison(e *sqlparser.ComparisonExpr) bool {
-	op, known := flipped[e.Operator]
+	flippedOp, known := flipped[e.Operator]
 	if !known {
 		return false
 	}
@@ -125,7 +125,7 @@ func (s *shape) joinComparison(e *sqlparser.ComparisonExpr) bool {
 	case isLeft:
 		return s.compares(e.Left, e.Operator, e.Right)
 	}
-	return s.compares(e.Right, op, e.Left)
+	return s.compares(e.Right, flippedOp, e.Left)
 }
 
 // compares adds the comparison of a column with a literal to the shape; false if it is not one.

@@ -30,7 +30,7 @@ func forColumn(k *row.KeyCodec, v Value) Value {
 func spelled(text string) (n int64, ok bool) {
 	const digitsMax = 15
 	digits := strings.TrimPrefix(text, "-")
-	if len(digits) == 0 || len(digits) > digitsMax || digits[0] == '0' && text != "0" {
+	if len(digits) == 0 || len(digits) > digitsMax || (digits[0] == '0' && text != "0") {
 		return 0, false
 	}
 	for i := range len(digits) {

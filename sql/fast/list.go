@@ -80,7 +80,7 @@ func (f *form) runList(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tran
 const keysTogether = 128
 
 // readKeys reads the rows of unique keys, which are looked up together.
-func (d *directRun) readKeys(ctx *gms.Context, from store.Access, keys [][]byte) error {
+func (d *directRun) readKeys(ctx *gms.Context, index store.Access, keys [][]byte) error {
 	if !d.sums && len(keys) > compiledRowsMax {
 		return ErrPlan
 	}
@@ -90,7 +90,7 @@ func (d *directRun) readKeys(ctx *gms.Context, from store.Access, keys [][]byte)
 			return err
 		}
 		n := min(len(keys), keysTogether)
-		rows, err := from.GetMany(d.tx, keys[:n], room[:0])
+		rows, err := index.GetMany(d.tx, keys[:n], room[:0])
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 	return l, len(l.parts) > 0 && !hashed
 }
 
-// key appends the encoding of a literal that the column can store unchanged.
+// key appends the encoding of a literal; false for NULL, and if the column would not store the literal unchanged.
 func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool) {
 	v, ok := l.in(values)
 	v = forColumn(k, v)
@@ -76,8 +76,8 @@ func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool)
 	return k.AppendNative(dst, n)
 }
 
-// keys returns the range of keys for the literals; false if they are not plain
-// values of their columns. A range may be empty.
+// keys returns the range of keys for the literals; ok is false if they are not plain
+// values of their columns. empty is set if the lower bound is above the upper one.
 func (l *lookup) keys(values []Value) (r store.KeyRange, empty, ok bool) {
 	if l.index == nil {
 		return r, false, true // an INSERT has no lookup

@@ -88,7 +88,7 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 	if !ok && c.shape.join != nil {
 		l, rest, ok = c.shape.join.lookup(info)
 	}
-	if !ok || info.HasVirtual || info.IsKeyless() && c.shape.kind != shapeInsert {
+	if !ok || info.HasVirtual || (info.IsKeyless() && c.shape.kind != shapeInsert) {
 		return refused, nil
 	}
 	if l.index != nil {
@@ -108,15 +108,16 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 		return c.compileChange(info, l, rest), nil
 	}
 	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}, first: c.shape.first}
-	f.columns, ok = p.columns(ctx, info)
+	columns, returnsColumns := p.columns(ctx, info)
+	f.columns = columns
 	if f.first == nil {
 		f.direct = newDirect(ctx, p, info)
 	}
 	switch {
-	case ok:
-	case f.first != nil || l.isList() && f.direct == nil:
+	case returnsColumns:
+	case f.first != nil || (l.isList() && f.direct == nil):
 		return refused, nil
-	case !l.isList():
+	case !l.isList(): // the plan of a list would hold the list
 		f.plans = &planPool{idle: []*selectPlan{p}}
 	}
 	return f, nil
@@ -136,14 +137,14 @@ func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residua
 }
 
 // lookup returns the index lookup for the conditions, preferably by a whole unique key; an empty
-// lookup for an INSERT.
+// lookup for an INSERT. It returns false if there is none, or several others.
 func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 	if c.shape.kind == shapeInsert {
 		return lookup{}, true
 	}
 	for _, k := range append([]*store.KeyInfo{info.PrimaryKey}, info.Secondary...) {
 		l, fits := newLookup(info, k, c.shape.where)
-		if !fits || c.shape.first != nil && !c.shape.first.fits(info, &l) {
+		if !fits || (c.shape.first != nil && !c.shape.first.fits(info, &l)) {
 			continue
 		}
 		if l.unique && len(l.parts) == len(k.Codecs) {
@@ -397,7 +398,7 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 
 // point returns the row under one key.
 func (f *form) point(s *Session, tr *store.Transaction, r *store.KeyRange) ([]gms.Row, error) {
-	if s.ForUpdate && s.IsOpen() {
+	if s.ForUpdate && s.IsOpen() { // other open transactions may be changing the row
 		s.Store.Turns.Await(tr, f.lookup.index.Index, r.Low)
 	}
 	p, ok, err := s.Store.Access(f.lookup.index.Index).Get(tr.Tx, r.Low)
@@ -410,7 +411,7 @@ func (f *form) point(s *Session, tr *store.Transaction, r *store.KeyRange) ([]gm
 		}
 	}
 	load := row.Load
-	if !s.ForUpdate && s.IsOpen() {
+	if !s.ForUpdate && s.IsOpen() { // other transactions may then change columns that are not read
 		load = row.LoadPart
 	}
 	row, err := load(tr.Tx, f.info.Rows, p, f.columns)
@@ -424,7 +425,7 @@ func (f *form) point(s *Session, tr *store.Transaction, r *store.KeyRange) ([]gm
 func (f *form) scan(st *store.Store, s *Session, tr *store.Transaction, columns []int, ranges ...store.KeyRange) gms.RowIter {
 	t := &store.Table{Store: st, Info: f.info, Columns: columns}
 	scan := &store.Scan{Index: f.lookup.index, Ranges: ranges}
-	if len(ranges) > 1 {
+	if len(ranges) > 1 { // unique keys, with a row each at most
 		scan.First = len(ranges)
 	}
 	return t.Rows(&s.Session, tr, scan)

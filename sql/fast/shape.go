@@ -67,7 +67,7 @@ const (
 )
 
 // in returns the operand's value among the values of the statement; false if the value cannot be
-// negated.
+// negated. The operand must not be DEFAULT or NOW().
 func (l operand) in(values []Value) (Value, bool) {
 	if l.at == nullAt {
 		return Value{IsNull: true}, true
@@ -121,6 +121,7 @@ func shapeOf(stmt sqlparser.Statement) *shape {
 	return s
 }
 
+// shapeOfSelect returns nil for a SELECT with a clause that no shape has, or conditions that neither form expresses.
 func shapeOfSelect(n *sqlparser.Select) *shape {
 	o := n.QueryOpts
 	if n.Into != nil || n.With != nil || n.Having != nil || len(n.GroupBy) > 0 || len(n.Window) > 0 || len(n.Comments) > 0 ||
@@ -391,7 +392,7 @@ func parameterNumber(v *sqlparser.SQLVal) (int, bool) {
 	}
 	n := 0
 	for _, c := range v.Val[2:] {
-		if !isDigit(c) || n > textMax {
+		if !isDigit(c) || n > textMax { // a text has not so many parameters, and n cannot overflow
 			return 0, false
 		}
 		n = 10*n + int(c-'0')

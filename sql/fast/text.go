@@ -117,7 +117,8 @@ func isIdle(text string) bool {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isNameByte(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' || isDigit(c)
+	isLetter := c|0x20 >= 'a' && c|0x20 <= 'z' // 0x20 makes a letter lower case
+	return isLetter || c == '_' || c == '$' || isDigit(c)
 }
 
 // nameEnd returns where the name that begins at i ends.
@@ -153,7 +154,7 @@ func isPlain(s string, i int) bool {
 }
 
 // number replaces the number at i by a parameter, and returns where it ends; 0 if it is not a plain
-// number.
+// number, or is an integer above the greatest int64.
 func (n *normaliser) number(s string, i int) int {
 	v := Value{IsNumber: true, IsRespelled: s[i] == '0' && i+1 < len(s) && isDigit(s[i+1])}
 	end := digitsEnd(s, i)
@@ -228,7 +229,7 @@ func stringAt(s string, i int) (v Value, end int) {
 		return v, 0
 	}
 	v.Text, end = s[start:start+length], start+length+1
-	v.IsRespelled = end < len(s) && s[end] == '\'' || strings.IndexByte(v.Text, '\\') >= 0
+	v.IsRespelled = (end < len(s) && s[end] == '\'') || strings.IndexByte(v.Text, '\\') >= 0 // two quotes stand for one
 	if v.IsRespelled {
 		v.Text, end = unescape(s, start)
 	}
@@ -254,7 +255,7 @@ func (n *normaliser) introduced(s string, i int) int {
 		return 0
 	}
 	v, end := stringAt(s, end)
-	if end == 0 || !isBinary && !utf8.ValidString(v.Text) {
+	if end == 0 || (!isBinary && !utf8.ValidString(v.Text)) {
 		return 0
 	}
 	v.IsRespelled = true
@@ -277,7 +278,7 @@ func unescape(s string, i int) (text string, end int) {
 	b := make([]byte, 0, len(s)-i)
 	for i < len(s) {
 		plain := strings.IndexAny(s[i:], `'\`)
-		if plain < 0 || i+plain+1 == len(s) && s[i+plain] == '\\' {
+		if plain < 0 || (i+plain+1 == len(s) && s[i+plain] == '\\') {
 			return "", 0
 		}
 		b = append(b, s[i:i+plain]...)
