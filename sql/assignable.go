@@ -64,12 +64,12 @@ func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression
 	known, isKnown := v.(*gms.MysqlSystemVariable)
 	scope, isScope := to.Scope.(*gms.MysqlScope)
 	if isKnown && isScope {
-		of := known.Scope
+		own := known.Scope
 		switch {
-		case of == nil:
-		case of.Type == gms.SystemVariableScope_Session && scope.Type == gms.SystemVariableScope_Global:
+		case own == nil:
+		case own.Type == gms.SystemVariableScope_Session && scope.Type == gms.SystemVariableScope_Global:
 			return myerr.SessionVariable.New(to.Name)
-		case of.Type == gms.SystemVariableScope_Global && scope.Type == gms.SystemVariableScope_Session:
+		case own.Type == gms.SystemVariableScope_Global && scope.Type == gms.SystemVariableScope_Session:
 			return myerr.GlobalVariable.New(to.Name)
 		}
 	}
@@ -79,8 +79,8 @@ func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression
 	return nil
 }
 
-// fits reports whether a constant may be assigned to a variable of type typ. A text that is a
-// number counts as one, as in go-mysql-server.
+// fits reports whether a constant may be assigned to a variable of type typ: a whole number takes no constant with a
+// point or an exponent, and a number takes no text but a numeral, which counts as a number in go-mysql-server, too.
 func fits(ctx *gms.Context, l *expression.Literal, typ gms.Type) bool {
 	if isCount(typ) && (types.IsFloat(l.Type(ctx)) || types.IsDecimal(l.Type(ctx))) {
 		return false

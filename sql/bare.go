@@ -46,7 +46,7 @@ func bareSubquery(c *sqlparser.ComparisonExpr) {
 	}
 	a, ok := f.Exprs[0].(*sqlparser.AliasedExpr)
 	word := f.Name.Lowered()
-	if !ok || word != "any" && word != "some" && word != "all" {
+	if !ok || (word != "any" && word != "some" && word != "all") {
 		return
 	}
 	q := onlySubquery(a.Expr)

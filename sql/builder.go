@@ -58,6 +58,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	return b.build(ctx, s, n, row)
 }
 
+// build is Build once the notes about the node's own rows have been taken: for a metering, a lookAhead or a measurement.
 func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	if rows := s.TakeLeaf(n); rows != nil {
 		return rows, nil
@@ -268,7 +269,7 @@ func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (
 const erEventsOff = mysql.ERUnknownError
 
 // refuse returns an error if a node may not be executed for a reason that go-mysql-server
-// does not check.
+// does not check. Before a SET it drops old warnings, and it warns of events that do not run.
 func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:

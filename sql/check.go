@@ -97,8 +97,8 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	if err != nil {
 		return err
 	}
-	for i, left := range entries { // entries that belong to no row
-		for key, p := range left {
+	for i, remaining := range entries { // entries that belong to no row
+		for key, p := range remaining {
 			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", row.ErrCorrupt, key, info.Secondary[i].Name, p)
 		}
 	}

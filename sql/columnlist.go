@@ -301,8 +301,9 @@ func (w wantedTables) accepts(ctx *gms.Context, db string, table any) bool {
 func namesOnly(ctx *gms.Context, e gms.Expression, tables bool) bool {
 	switch e := e.(type) {
 	case *expression.GetField:
-		return e.Index() == shownSchemaColumn && strings.EqualFold(e.Name(), "table_schema") ||
-			tables && e.Index() == shownTableColumn && strings.EqualFold(e.Name(), "table_name")
+		isSchema := e.Index() == shownSchemaColumn && strings.EqualFold(e.Name(), "table_schema")
+		isTable := e.Index() == shownTableColumn && strings.EqualFold(e.Name(), "table_name")
+		return isSchema || (tables && isTable)
 	case *expression.Literal:
 		return types.IsText(e.Type(ctx))
 	case *expression.Equals, *expression.InTuple, *expression.HashInTuple, expression.Tuple, *expression.And, *expression.Or,

@@ -155,10 +155,10 @@ func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	return c
 }
 
-// NextContext returns the context for the session's next statement, which begins now. It copies from, the context of an
+// NextContext returns the context for the session's next statement, which begins now. It copies the context of an
 // earlier statement, which costs less than NewContext does.
-func (s *Session) NextContext(ctx context.Context, from *gms.Context, text string, now time.Time) *gms.Context {
-	c := from.WithQuery(text)
+func (s *Session) NextContext(ctx context.Context, earlier *gms.Context, text string, now time.Time) *gms.Context {
+	c := earlier.WithQuery(text)
 	c.Context = ctx
 	c.SetQueryTime(now)
 	s.forget()
@@ -166,7 +166,7 @@ func (s *Session) NextContext(ctx context.Context, from *gms.Context, text strin
 }
 
 // queryPart begins a statement that is part of another one, such as those of a stored
-// procedure.
+// procedure. It takes back what change.Authorizer rewrites in the statement, because the statement may be run again.
 func (e *Engine) queryPart(ctx *gms.Context, stmt sqlparser.Statement) (gms.Schema, gms.RowIter, error) {
 	defer change.TakeBack(stmt)
 	s := FromContext(ctx)

@@ -109,8 +109,8 @@ func isCounted(g *memo.ExprGroup) bool {
 // countJoin corrects go-mysql-server's row counts of a join and of its two sides.
 func (c coster) countJoin(ctx *gms.Context, r memo.JoinRel) {
 	j := r.JoinPrivate()
-	left, right := c.countGroup(ctx, j.Left), c.countGroup(ctx, j.Right)
-	if isCounted(r.Group()) || !left && !right {
+	left, right := c.countGroup(ctx, j.Left), c.countGroup(ctx, j.Right) // whether they could be corrected
+	if isCounted(r.Group()) || (!left && !right) {
 		return
 	}
 	rows, _ := rowsOf(r.Group())

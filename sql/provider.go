@@ -128,7 +128,7 @@ func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) 
 	if name == "load_file" {
 		return p.e.loadFile(), true
 	}
-	if p.e.gms == nil || !strings.HasSuffix(name, "_lock") && name != "release_all_locks" {
+	if p.e.gms == nil || (!strings.HasSuffix(name, "_lock") && name != "release_all_locks") {
 		return nil, false
 	}
 	for _, f := range function.GetLockingFuncs(ctx, p.e.gms.LS) {

@@ -130,25 +130,25 @@ func renameOne(ctx *gms.Context, n *plan.RenameTable, from *Database, old string
 }
 
 // RenameTable implements gms.TableRenamer.
-func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
-	return d.moveTable(ctx, from, d.name, to)
+func (d *Database) RenameTable(ctx *gms.Context, old, name string) error {
+	return d.moveTable(ctx, old, d.name, name)
 }
 
-// moveTable gives a table another name, and perhaps another database. A table with triggers or foreign keys cannot get
-// another database.
-func (d *Database) moveTable(ctx *gms.Context, from, db, to string) error {
+// moveTable gives the table old another name, and puts it into database db, which may be d. A table with triggers or foreign
+// keys cannot get another database.
+func (d *Database) moveTable(ctx *gms.Context, old, db, name string) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {
 		return err
 	}
-	tbl, err := d.e.Store.Descriptor(ctx, tr, d.name, from)
+	tbl, err := d.e.Store.Descriptor(ctx, tr, d.name, old)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return gms.ErrTableNotFound.New(from)
+		return gms.ErrTableNotFound.New(old)
 	}
 	if err != nil {
 		return tr.Fail(err)
 	}
-	triggers, err := d.e.Store.Catalog.Triggers(tr.Tx, d.name, from)
+	triggers, err := d.e.Store.Catalog.Triggers(tr.Tx, d.name, old)
 	if err != nil {
 		return tr.Fail(err)
 	}
@@ -160,14 +160,14 @@ func (d *Database) moveTable(ctx *gms.Context, from, db, to string) error {
 			return myerr.NotSupported("moving a table with foreign keys to another database: drop them first")
 		}
 	}
-	_, err = d.e.Store.Catalog.RenameTable(tr.Tx, tbl, db, to)
+	_, err = d.e.Store.Catalog.RenameTable(tr.Tx, tbl, db, name)
 	if errors.Is(err, catalog.ErrExists) {
-		return gms.ErrTableAlreadyExists.New(to)
+		return gms.ErrTableAlreadyExists.New(name)
 	}
 	if err != nil {
 		return tr.Fail(err)
 	}
-	return tr.Fail(d.retarget(tr.Tx, triggers, to))
+	return tr.Fail(d.retarget(tr.Tx, triggers, name))
 }
 
 // retarget makes triggers those of another table. It stores each as a new object, because the catalog caches, by the

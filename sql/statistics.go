@@ -63,32 +63,32 @@ func (s *statistics) GetTableStats(ctx *gms.Context, db string, table gms.Table)
 }
 
 // SetStats implements gms.StatsProvider.
-func (s *statistics) SetStats(ctx *gms.Context, of gms.Statistic) error {
+func (s *statistics) SetStats(ctx *gms.Context, stat gms.Statistic) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := statisticsKey(of.Qualifier().Db(), of.Qualifier().Table())
+	key := statisticsKey(stat.Qualifier().Db(), stat.Qualifier().Table())
 	if s.tables[key] == nil {
 		s.tables[key] = memory.NewStatsProv()
 	}
-	return s.tables[key].SetStats(ctx, of)
+	return s.tables[key].SetStats(ctx, stat)
 }
 
 // GetStats implements gms.StatsProvider.
-func (s *statistics) GetStats(ctx *gms.Context, of gms.StatQualifier, columns []string) (gms.Statistic, bool) {
+func (s *statistics) GetStats(ctx *gms.Context, name gms.StatQualifier, columns []string) (gms.Statistic, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if t := s.tables[statisticsKey(of.Db(), of.Table())]; t != nil {
-		return t.GetStats(ctx, of, columns)
+	if t := s.tables[statisticsKey(name.Db(), name.Table())]; t != nil {
+		return t.GetStats(ctx, name, columns)
 	}
 	return nil, false
 }
 
 // DropStats implements gms.StatsProvider.
-func (s *statistics) DropStats(ctx *gms.Context, of gms.StatQualifier, columns []string) error {
+func (s *statistics) DropStats(ctx *gms.Context, name gms.StatQualifier, columns []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.tables[statisticsKey(of.Db(), of.Table())]; t != nil {
-		return t.DropStats(ctx, of, columns)
+	if t := s.tables[statisticsKey(name.Db(), name.Table())]; t != nil {
+		return t.DropStats(ctx, name, columns)
 	}
 	return nil
 }

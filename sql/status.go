@@ -18,7 +18,7 @@ func (e *Engine) ShowStatusOf(s StatusSource) { e.status.Store(&s) }
 
 // showStatus executes SHOW STATUS: it shows only variables that are counted.
 func (b *builder) showStatus(ctx *gms.Context, n *plan.ShowStatus) (gms.RowIter, error) {
-	isGlobal := *n == *plan.NewShowStatus(true)
+	isGlobal := *n == *plan.NewShowStatus(true) // the node does not export the modifier
 	shown := make(map[string]any)
 	for name, v := range ctx.Session.GetAllStatusVariables(ctx) {
 		shown[name] = v.Value()
@@ -42,11 +42,11 @@ type quietStatus struct{ session map[string]gms.StatusVarValue }
 
 // NewSessionMap implements gms.StatusVariableRegistry.
 func (q quietStatus) NewSessionMap() map[string]gms.StatusVarValue {
-	of := make(map[string]gms.StatusVarValue, len(q.session))
+	copied := make(map[string]gms.StatusVarValue, len(q.session))
 	for name, v := range q.session { // any order
-		of[name] = v.Copy()
+		copied[name] = v.Copy()
 	}
-	return of
+	return copied
 }
 
 // NewGlobalMap implements gms.StatusVariableRegistry.
