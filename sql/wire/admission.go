@@ -82,7 +82,7 @@ func (m *mux) slowestLocked() *conn {
 		addresses[c.host] = a
 	}
 	for _, a := range addresses {
-		if a.count > worst.count || a.count == worst.count && a.first.since.Before(worst.first.since) {
+		if a.count > worst.count || (a.count == worst.count && a.first.since.Before(worst.first.since)) {
 			worst = a
 		}
 	}

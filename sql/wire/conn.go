@@ -122,7 +122,7 @@ func (c *conn) read(p []byte) (n int, err error) {
 	n = copy(p, c.ahead)
 	c.ahead = c.ahead[n:]
 	// Read a request at least up to its command, the first byte after the header.
-	for n == 0 || isRequest && n < len(p) && (n < packetHeaderBytes || n == packetHeaderBytes && packetLength(p) > 0) {
+	for n == 0 || (isRequest && n < len(p) && (n < packetHeaderBytes || (n == packetHeaderBytes && packetLength(p) > 0))) {
 		var more int
 		more, err = c.stream().Read(p[n:])
 		n += more
@@ -136,7 +136,8 @@ func (c *conn) read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// cut returns how many bytes of p belong to its first packet, and puts the rest back.
+// cut returns how many bytes of p belong to its first packet, and puts the rest back. It takes all of p for one packet
+// while the packet's header is not complete.
 func (c *conn) cut(p []byte) int {
 	end := c.meter.left
 	if c.meter.isBetween() && len(p) >= packetHeaderBytes {

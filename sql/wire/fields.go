@@ -45,14 +45,14 @@ func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *query
 // leaves out. columns, if not nil, returns the columns of the result: for a procedure, those
 // of a statement in its body, which fields may not describe.
 func describe(fields []*querypb.Field, columns func() gms.Schema) {
-	var of gms.Schema
+	var described gms.Schema
 	if columns != nil {
-		of = columns()
+		described = columns()
 	}
 	for i, f := range fields {
 		describeField(f)
-		if len(of) == len(fields) && of[i].Name == f.Name && of[i].Type.Type() == f.Type {
-			describeType(f, of[i].Type)
+		if len(described) == len(fields) && described[i].Name == f.Name && described[i].Type.Type() == f.Type {
+			describeType(f, described[i].Type)
 		}
 	}
 }

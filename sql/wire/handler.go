@@ -349,7 +349,7 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 	}
 }
 
-// attempt runs a statement once.
+// attempt runs a statement once, and returns its whole result: the session has validated or committed it.
 func (h *handler) attempt(ctx context.Context, state *connState, st statement, exec func(*resultBuffer) error) (*sqltypes.Result, error) {
 	h.stats.statements.Add(1)
 	s := state.session

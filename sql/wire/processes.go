@@ -23,7 +23,7 @@ type processList struct {
 	gms.EmptyProcessList // for the progress of tables
 	clock                clock.Clock
 	log                  *slog.Logger
-	of                   sync.Map // connection id -> *process
+	byConnection         sync.Map // connection id -> *process
 }
 
 var _ gms.ProcessList = (*processList)(nil)
@@ -37,7 +37,7 @@ type process struct {
 var errNoProcess = errors.New("wire: the connection is not in the process list")
 
 func (l *processList) find(id uint32) *process {
-	p, _ := l.of.Load(id)
+	p, _ := l.byConnection.Load(id)
 	found, _ := p.(*process)
 	return found
 }
@@ -45,7 +45,7 @@ func (l *processList) find(id uint32) *process {
 // Processes implements gms.ProcessList.
 func (l *processList) Processes() []gms.Process {
 	var all []gms.Process
-	l.of.Range(func(_, p any) bool {
+	l.byConnection.Range(func(_, p any) bool {
 		all = append(all, p.(*process).show())
 		return true
 	})
@@ -60,14 +60,14 @@ func (p *process) show() gms.Process {
 
 // AddConnection implements gms.ProcessList, for a client that has not logged in.
 func (l *processList) AddConnection(id uint32, address string) {
-	l.of.Store(id, &process{shown: gms.Process{
+	l.byConnection.Store(id, &process{shown: gms.Process{
 		Connection: id, Command: gms.ProcessCommandConnect, Host: address, User: "unauthenticated user", StartedAt: l.clock.Now(),
 	}})
 }
 
 // ConnectionReady implements gms.ProcessList, for a client that has logged in or has another session.
 func (l *processList) ConnectionReady(s gms.Session) {
-	found, _ := l.of.LoadOrStore(s.ID(), new(process))
+	found, _ := l.byConnection.LoadOrStore(s.ID(), new(process))
 	p := found.(*process)
 	p.Lock()
 	defer p.Unlock()
@@ -79,7 +79,7 @@ func (l *processList) ConnectionReady(s gms.Session) {
 
 // RemoveConnection implements gms.ProcessList.
 func (l *processList) RemoveConnection(id uint32) {
-	if p, ok := l.of.LoadAndDelete(id); ok {
+	if p, ok := l.byConnection.LoadAndDelete(id); ok {
 		p.(*process).kill()
 	}
 }
