@@ -21,7 +21,7 @@ func (p *planner) deleteTriggers(ctx *gms.Context, n *plan.DeleteFrom) (gms.Node
 	isFiring := isJoin
 	for i, target := range targets {
 		table := &firingTable{a: p.a, node: target, isJoined: isJoin}
-		all, err := p.of(ctx, resolvedIn(target), plan.DeleteTrigger)
+		all, err := p.firedBy(ctx, resolvedIn(target), plan.DeleteTrigger)
 		if err != nil {
 			return n, transform.SameTree, err
 		}

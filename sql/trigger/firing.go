@@ -31,9 +31,9 @@ type firingTable struct {
 	// inserted, updated and deleted are the triggers that run after these events; before are
 	// the BEFORE triggers of the UPDATE or DELETE that the statement may turn into.
 	inserted, updated, deleted, before []*plan.TriggerExecutor
-	// again recomputes the generated columns of rows that BEFORE UPDATE triggers have
+	// regenerators recompute the generated columns of rows that BEFORE UPDATE triggers have
 	// changed.
-	again []regenerator
+	regenerators []regenerator
 	// checks are the statement's CHECKs: they apply to a row after its triggers have run.
 	checks gms.CheckConstraints
 }
@@ -46,7 +46,7 @@ func (t *firingTable) into(ctx *gms.Context, n *plan.InsertInto) (*plan.InsertIn
 	}
 	t.InsertableTable, t.node, t.checks = table, n.Destination, n.Checks()
 	if !n.IsReplace && len(t.before) > 0 {
-		t.again = regenerators(n.Destination.Schema(ctx), n.Destination)
+		t.regenerators = regenerators(n.Destination.Schema(ctx), n.Destination)
 	}
 	n = n.WithChecks(nil).(*plan.InsertInto)
 	n.Destination = t
@@ -85,8 +85,8 @@ func (t *firingTable) Inserter(ctx *gms.Context) gms.RowInserter {
 
 // Updater implements gms.UpdatableTable.
 func (t *firingTable) Updater(ctx *gms.Context) gms.RowUpdater {
-	again, err := ready(ctx, t.again)
-	return &firingUpdater{t.InsertableTable.(gms.UpdatableTable).Updater(ctx), t, again, err}
+	all, err := ready(ctx, t.regenerators)
+	return &firingUpdater{t.InsertableTable.(gms.UpdatableTable).Updater(ctx), t, all, err}
 }
 
 // Replacer implements gms.ReplaceableTable.
@@ -125,9 +125,9 @@ func (f *firingInserter) Insert(ctx *gms.Context, row gms.Row) error {
 
 type firingUpdater struct {
 	gms.RowUpdater
-	t     *firingTable
-	again []regenerator
-	err   error // error of making the regenerators
+	t            *firingTable
+	regenerators []regenerator
+	err          error // error of making the regenerators
 }
 
 // Update implements gms.RowUpdater. It copies the new row, as the triggers have changed it, into
@@ -140,7 +140,7 @@ func (f *firingUpdater) Update(ctx *gms.Context, old, row gms.Row) error {
 	if err != nil {
 		return err
 	}
-	if both, err = again(ctx, f.again, both); err != nil {
+	if both, err = regenerate(ctx, f.regenerators, both); err != nil {
 		return err
 	}
 	copy(row, both[len(old):])
@@ -170,11 +170,11 @@ func (f *firingReplacer) Delete(ctx *gms.Context, row gms.Row) error {
 }
 
 // delete deletes a row, and runs the triggers before and after that.
-func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row) error {
+func (t *firingTable) delete(ctx *gms.Context, deleter gms.RowDeleter, row gms.Row) error {
 	if _, err := t.fire(ctx, t.before, row); err != nil {
 		return err
 	}
-	if err := from.Delete(ctx, row); err != nil {
+	if err := deleter.Delete(ctx, row); err != nil {
 		return err
 	}
 	_, err := t.fire(ctx, t.deleted, row)
@@ -182,11 +182,11 @@ func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row)
 }
 
 // insert inserts a row, and runs the triggers after that.
-func (t *firingTable) insert(ctx *gms.Context, into gms.RowInserter, row gms.Row) error {
+func (t *firingTable) insert(ctx *gms.Context, inserter gms.RowInserter, row gms.Row) error {
 	if err := t.check(ctx, row); err != nil {
 		return err
 	}
-	if err := into.Insert(ctx, row); err != nil {
+	if err := inserter.Insert(ctx, row); err != nil {
 		return err
 	}
 	_, err := t.fire(ctx, t.inserted, row)

@@ -81,8 +81,8 @@ func (r *rowsOf) Next(ctx *gms.Context) (table int, row gms.Row, err error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		isFirst, err := r.keep(ctx, row)
-		if err != nil || isFirst {
+		isNewInFirst, err := r.keep(ctx, row)
+		if err != nil || isNewInFirst {
 			return 0, row, err
 		}
 	}
@@ -95,9 +95,9 @@ func (r *rowsOf) Next(ctx *gms.Context) (table int, row gms.Row, err error) {
 	return 0, nil, io.EOF
 }
 
-// keep keeps a row of the join for each table, except the first, whose row in it is new. It reports whether the row of
-// the first table is new.
-func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isFirst bool, err error) {
+// keep looks for the tables whose part of a row of the join is new. It keeps the row for each of them but the first, and
+// reports whether the first table's part is new.
+func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isNewInFirst bool, err error) {
 	isKept := false
 	for i := range r.tables {
 		t := &r.tables[i]
@@ -113,7 +113,7 @@ func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isFirst bool, err error) {
 		switch {
 		case !isNew:
 		case i == 0:
-			isFirst = true
+			isNewInFirst = true
 		default:
 			r.later[i], isKept = append(r.later[i], row), true
 		}
@@ -121,7 +121,7 @@ func (r *rowsOf) keep(ctx *gms.Context, row gms.Row) (isFirst bool, err error) {
 	if isKept {
 		err = r.held.Take(store.RowMemory(row))
 	}
-	return isFirst, err
+	return isNewInFirst, err
 }
 
 // Close closes the rows of the join.

@@ -34,9 +34,9 @@ type fired struct {
 // any reports whether there are triggers.
 func (f *fired) any() bool { return len(f.before)+len(f.after) > 0 }
 
-// of plans the triggers of a table for an event. Names in them that have no database are those of
-// the table's database.
-func (p *planner) of(ctx *gms.Context, table *plan.ResolvedTable, event plan.TriggerEvent) (*fired, error) {
+// firedBy plans the triggers that an event on a table fires; none for a nil table. Names in them that have no database are
+// those of the table's database.
+func (p *planner) firedBy(ctx *gms.Context, table *plan.ResolvedTable, event plan.TriggerEvent) (*fired, error) {
 	out := &fired{a: p.a}
 	if table == nil || table.SqlDatabase == nil {
 		return out, nil
@@ -91,8 +91,8 @@ func (p *planner) find(ctx *gms.Context, table *plan.ResolvedTable, event plan.T
 
 // isOf reports whether a trigger is one of a table for an event.
 func isOf(t *plan.CreateTrigger, table *plan.ResolvedTable, event plan.TriggerEvent) bool {
-	of, ok := t.Table.(*plan.ResolvedTable)
-	return ok && strings.EqualFold(of.Name(), table.Name()) && strings.EqualFold(t.TriggerEvent, string(event))
+	own, ok := t.Table.(*plan.ResolvedTable)
+	return ok && strings.EqualFold(own.Name(), table.Name()) && strings.EqualFold(t.TriggerEvent, string(event))
 }
 
 // parse returns a trigger as its text defines it, without its body if only its head is asked for:

@@ -124,11 +124,11 @@ func (i *regeneratedIter) Next(ctx *gms.Context) (gms.Row, error) {
 	if err != nil {
 		return row, err
 	}
-	return again(ctx, i.all, row)
+	return regenerate(ctx, i.all, row)
 }
 
-// again returns the row with its generated columns computed anew from the other columns.
-func again(ctx *gms.Context, all []regenerator, row gms.Row) (gms.Row, error) {
+// regenerate returns the row with its generated columns computed anew from the other columns.
+func regenerate(ctx *gms.Context, all []regenerator, row gms.Row) (gms.Row, error) {
 	if len(all) == 0 {
 		return row, nil
 	}

@@ -92,7 +92,7 @@ func tableOf(ctx *gms.Context, from gms.Node, name string) (table *plan.Resolved
 	transform.Inspect(from, func(n gms.Node) bool {
 		named, ok := n.(gms.NameableNode)
 		if !ok || table != nil {
-			return table == nil
+			return table == nil // go on, unless the table has been found
 		}
 		if t := resolvedIn(n); t != nil && strings.EqualFold(named.Name(), name) && (db == "" || strings.EqualFold(nameOf(t).db, db)) {
 			table = t

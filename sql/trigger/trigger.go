@@ -77,8 +77,8 @@ func ofOwnTables(apply analyzer.RuleFunc) analyzer.RuleFunc {
 // outsideOfTriggers says whether a node is outside of the bodies of triggers, which have been
 // planned on their own.
 func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
-	_, in := c.Parent.(*plan.TriggerExecutor)
-	return !in || c.ChildNum == 0
+	_, isInTrigger := c.Parent.(*plan.TriggerExecutor)
+	return !isInTrigger || c.ChildNum == 0 // child 0 gives the rows, child 1 is the body
 }
 
 // insertTriggers adds the triggers of an INSERT. REPLACE and ON DUPLICATE KEY UPDATE also run the
@@ -86,7 +86,7 @@ func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
 // as their target.
 func (p *planner) insertTriggers(ctx *gms.Context, n *plan.InsertInto) (gms.Node, transform.TreeIdentity, error) {
 	target := resolvedIn(n.Destination)
-	all, err := p.of(ctx, target, plan.InsertTrigger)
+	all, err := p.firedBy(ctx, target, plan.InsertTrigger)
 	if err != nil {
 		return n, transform.SameTree, err
 	}
@@ -112,7 +112,7 @@ func (p *planner) existingTriggers(ctx *gms.Context, n *plan.InsertInto, target 
 	if n.IsReplace {
 		event = plan.DeleteTrigger
 	}
-	existing, err := p.of(ctx, target, event)
+	existing, err := p.firedBy(ctx, target, event)
 	if err != nil {
 		return n, transform.SameTree, err
 	}

@@ -34,9 +34,9 @@ type updates struct {
 type updated struct {
 	section
 	*fired
-	name  tableName
-	into  gms.UpdatableTable
-	again []regenerator
+	name         tableName
+	into         gms.UpdatableTable
+	regenerators []regenerator
 	// assigned are the columns that the UPDATE of a join itself assigns values to.
 	assigned []int
 	checks   *store.Checks // of a join; go-mysql-server checks other rows
@@ -48,11 +48,11 @@ func (p *planner) updateTriggers(ctx *gms.Context, n *plan.Update) (gms.Node, tr
 	if source == nil {
 		return n, transform.SameTree, nil
 	}
-	_, isJoined := n.Child.(*plan.UpdateJoin)
-	u := &updates{UnaryNode: plan.UnaryNode{Child: n.Child}, triggers: make(map[string]*fired), isJoin: n.IsJoin && isJoined}
+	_, isUpdateJoin := n.Child.(*plan.UpdateJoin)
+	u := &updates{UnaryNode: plan.UnaryNode{Child: n.Child}, triggers: make(map[string]*fired), isJoin: n.IsJoin && isUpdateJoin}
 	isFiring := u.isJoin
 	for _, name := range assignedTables(source) {
-		all, err := p.of(ctx, tableOf(ctx, source.Child, name), plan.UpdateTrigger)
+		all, err := p.firedBy(ctx, tableOf(ctx, source.Child, name), plan.UpdateTrigger)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
@@ -76,13 +76,13 @@ func (u *updates) tables(ctx *gms.Context) (all []updated, err error) {
 	if err != nil {
 		return nil, err
 	}
-	join, isJoined := u.Child.(*plan.UpdateJoin)
+	join, isUpdateJoin := u.Child.(*plan.UpdateJoin)
 	for name, triggers := range u.triggers { // any order: they are sorted
 		t, node := updated{fired: triggers}, u.Child
-		if isJoined {
+		if isUpdateJoin {
 			node = join.UpdateTargets[name]
 		} else {
-			name = ""
+			name = "" // the columns are the whole row
 		}
 		if t.section, err = sectionOf(ctx, columns, name, resolvedIn(node)); err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (u *updates) tables(ctx *gms.Context) (all []updated, err error) {
 // prepare makes the regenerators and the checks that each row of the table needs.
 func (t *updated) prepare(ctx *gms.Context, node gms.Node, isJoin bool) (err error) {
 	if len(t.before) > 0 {
-		if t.again, err = ready(ctx, regenerators(t.columns, node)); err != nil {
+		if t.regenerators, err = ready(ctx, regenerators(t.columns, node)); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row)
 	if err != nil {
 		return nil, nil, err
 	}
-	if both, err = again(ctx, t.again, both); err != nil {
+	if both, err = regenerate(ctx, t.regenerators, both); err != nil {
 		return nil, nil, err
 	}
 	old, changed = both[:width], both[width:]
