@@ -34,7 +34,8 @@ type assigned struct {
 type assign func(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error)
 
 // Assigned returns the assignment of an UPDATE, or of ON DUPLICATE KEY UPDATE, with its value
-// checked when it is evaluated; nil if the column, or the statement, takes any value.
+// checked when it is evaluated, or with the column's default for DEFAULT. It returns nil if the assignment stays as it is:
+// nothing has to be checked for values of the column's type, or set is checked already.
 func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expression {
 	column, ok := set.LeftChild.(*expression.GetField)
 	if !ok {
@@ -46,14 +47,14 @@ func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expres
 	if _, done := set.RightChild.(*assigned); done {
 		return nil
 	}
-	assign, changes := assign(store.Assign), store.IsAssigned
+	convert, concerns := assign(store.Assign), store.IsAssigned
 	if ignores(n) {
-		assign, changes = cut, isCut
+		convert, concerns = cut, isCut
 	}
-	if !changes(column.Type(ctx)) {
+	if !concerns(column.Type(ctx)) {
 		return nil
 	}
-	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column, assign: assign})
+	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column, assign: convert})
 }
 
 // defaultOf returns the default of a column, if ON DUPLICATE KEY UPDATE sets the column to DEFAULT; otherwise nil. For
@@ -146,13 +147,13 @@ func (s *Statement) TakeInserted(n gms.Node) func(gms.RowIter) gms.RowIter {
 	if s.inserted == nil || s.inserted != n {
 		return nil
 	}
-	columns, assign := s.columns, assign(store.Assign)
+	columns, convert := s.columns, assign(store.Assign)
 	if s.ignores {
-		assign = cut
+		convert = cut
 	}
 	s.inserted, s.columns = nil, nil
 	return func(rows gms.RowIter) gms.RowIter {
-		return &assignIter{RowIter: rows, columns: columns, assign: assign}
+		return &assignIter{RowIter: rows, columns: columns, assign: convert}
 	}
 }
 

@@ -53,7 +53,7 @@ type load struct {
 // loadOf returns the load of the INSERT being planned. If there is none, it fails as if carry and
 // the functions that read the load did not exist.
 func loadOf(ctx *gms.Context) (*load, error) {
-	if s := of(ctx); s != nil && s.load != nil {
+	if s := statementOf(ctx); s != nil && s.load != nil {
 		return s.load, nil
 	}
 	return nil, gms.ErrFunctionNotFound.New(carryName)

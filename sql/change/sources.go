@@ -52,7 +52,7 @@ func (s *Statement) TakeWhole(n gms.Node) bool {
 func Whole(rows gms.RowIter) gms.RowIter { return &wholeIter{source: rows} }
 
 // readWhole marks a node to be read to the end when it is built, if it reads several tables,
-// or one table several times.
+// or one table several times, and runs no triggers.
 func (s *Statement) readWhole(ctx *gms.Context, n gms.Node) {
 	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) {
 		s.whole = n
@@ -62,12 +62,13 @@ func (s *Statement) readWhole(ctx *gms.Context, n gms.Node) {
 // readOwn marks the source of an INSERT to be read to the end if the INSERT may change rows
 // of a table that it reads.
 func (s *Statement) readOwn(ctx *gms.Context, n *plan.InsertInto) {
-	from := source(n.Source)
-	s.readWhole(ctx, from)
-	if to, err := plan.GetInsertable(n.Destination); err == nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
-		transform.InspectWithOpaque(ctx, from, func(_ *gms.Context, n gms.Node) bool {
-			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.Name() {
-				s.whole = from
+	rows := source(n.Source)
+	s.readWhole(ctx, rows)
+	changesRows := n.IsReplace || n.OnDupExprs.HasUpdates()
+	if target, err := plan.GetInsertable(n.Destination); err == nil && changesRows && reflect.TypeOf(rows).Comparable() {
+		transform.InspectWithOpaque(ctx, rows, func(_ *gms.Context, n gms.Node) bool {
+			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == target.Name() {
+				s.whole = rows
 			}
 			return true
 		})

@@ -27,8 +27,8 @@ type Session interface {
 	Generated() bool
 }
 
-// of returns the running statement's Statement; nil if the session is go-mysql-server's own.
-func of(ctx *gms.Context) *Statement {
+// statementOf returns the running statement's Statement; nil if the session is go-mysql-server's own.
+func statementOf(ctx *gms.Context) *Statement {
 	if s, ok := ctx.Session.(Session); ok {
 		return s.Changing()
 	}

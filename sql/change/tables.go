@@ -19,15 +19,15 @@ type fromTable struct {
 	open    bool
 }
 
-// has reports whether a table has a column (is), or may have it (may): before the SELECT is
+// has reports whether a table is known to have a column, and whether it may have it: before the SELECT is
 // planned, not all columns are known. table is the name that qualifies the column, empty if there
 // is none.
-func (t fromTable) has(table, column string) (is, may bool) {
+func (t fromTable) has(table, column string) (isKnown, isPossible bool) {
 	if table != "" && !strings.EqualFold(table, t.name) {
 		return false, false
 	}
-	is = slices.ContainsFunc(t.columns, func(c string) bool { return strings.EqualFold(c, column) })
-	return is, is || t.open
+	isKnown = slices.ContainsFunc(t.columns, func(c string) bool { return strings.EqualFold(c, column) })
+	return isKnown, isKnown || t.open
 }
 
 // visibleTables returns the tables of a SELECT whose columns ON DUPLICATE KEY UPDATE may name.
@@ -88,7 +88,7 @@ func (m amender) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes
 			return f, false
 		}
 		f.columns, f.open = m.columnNames(ctx, x)
-		f.open = f.open || ctes[strings.ToLower(name)] && x.DbQualifier.IsEmpty()
+		f.open = f.open || (ctes[strings.ToLower(name)] && x.DbQualifier.IsEmpty())
 	case *sqlparser.Subquery:
 		f.columns, f.open = derivedNames(x)
 	default:
@@ -154,7 +154,8 @@ func aggregates(n sqlparser.SQLNode) (does bool) {
 		case *sqlparser.Subquery:
 			return false, nil
 		case *sqlparser.FuncExpr:
-			does = does || n.Over == nil && (n.IsAggregate() || n.Name.Lowered() == compat.ExactSumName || n.Name.Lowered() == compat.ExactAvgName)
+			isAggregate := n.IsAggregate() || n.Name.Lowered() == compat.ExactSumName || n.Name.Lowered() == compat.ExactAvgName
+			does = does || (isAggregate && n.Over == nil)
 		case *sqlparser.GroupConcatExpr:
 			does = true
 		}

@@ -50,11 +50,11 @@ func (a *amendment) takeBack() {
 	}
 }
 
-// set changes a part of the statement.
-func set[T any](a *amendment, at *T, to T) {
-	was := *at
-	a.undo = append(a.undo, func() { *at = was })
-	*at = to
+// set changes a part of the statement, until takeBack.
+func set[T any](a *amendment, part *T, value T) {
+	was := *part
+	a.undo = append(a.undo, func() { *part = was })
+	*part = value
 }
 
 // TakeBack undoes the amendment of a statement, if it has one, because the statement may be kept
@@ -88,7 +88,7 @@ func (m amender) amendUpsert(ctx *gms.Context, a *amendment) {
 	if into == nil {
 		return
 	}
-	if s := of(ctx); s != nil {
+	if s := statementOf(ctx); s != nil {
 		s.load = &load{}
 	}
 	u := &upsert{amendment: a, into: into}
@@ -175,27 +175,27 @@ func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 
 // isOfRow reports whether an expression that has a subquery names the updated or the inserted row.
 func (u *upsert) isOfRow(x sqlparser.Expr) bool {
-	values, own, reads := false, false, false
+	hasValues, hasOwn, readsTable := false, false, false
 	into := u.insert.Table.Name.String()
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
 		switch n := n.(type) {
 		case *sqlparser.ValuesFuncExpr:
-			values = true
+			hasValues = true
 		case *sqlparser.ColName:
-			own = own || strings.EqualFold(n.Qualifier.Name.String(), into)
+			hasOwn = hasOwn || strings.EqualFold(n.Qualifier.Name.String(), into)
 		case *sqlparser.AliasedTableExpr:
 			name, _ := n.Expr.(sqlparser.TableName)
-			reads = reads || strings.EqualFold(n.As.String(), into) || strings.EqualFold(name.Name.String(), into)
+			readsTable = readsTable || strings.EqualFold(n.As.String(), into) || strings.EqualFold(name.Name.String(), into)
 		case *sqlparser.ComparisonExpr:
-			if n == x {
+			if n == x { // column IN (subquery)
 				_, isName := n.Left.(*sqlparser.ColName)
-				own = own || isName
+				hasOwn = hasOwn || isName
 			}
 		}
 		return true, nil
 	}, x)
-	return values || own && !reads // if the subquery reads the table, a qualified column is its own
+	return hasValues || (hasOwn && !readsTable) // if the subquery reads the table, a qualified column is its own
 }
 
 // insertedColumn returns the replacement of VALUES(column).
@@ -219,8 +219,8 @@ func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
 	isOwn := u.into.Column(c.Name.String()) >= 0 && (table == "" || strings.EqualFold(table, u.insert.Table.Name.String()))
 	known, possible := false, false
 	for _, t := range u.from {
-		is, may := t.has(table, c.Name.String())
-		known, possible = known || is, possible || may
+		isKnown, isPossible := t.has(table, c.Name.String())
+		known, possible = known || isKnown, possible || isPossible
 	}
 	switch {
 	case isOwn && known:
