@@ -175,7 +175,7 @@ func (b *body) block(s *sqlparser.BeginEndBlock) error {
 	scope := b.scopes[len(b.scopes)-1]
 	err := b.statements(s.Statements)
 	b.scopes = b.scopes[:len(b.scopes)-1]
-	if e, ok := err.(exit); ok && e.scope == scope || isJump(err, s.Label, false) {
+	if e, ok := err.(exit); (ok && e.scope == scope) || isJump(err, s.Label, false) {
 		return nil
 	}
 	return err
@@ -188,15 +188,15 @@ func isJump(err error, label string, iterate bool) bool {
 	return ok && label != "" && j.again == iterate && strings.EqualFold(j.label, label)
 }
 
-// loop executes statements again and again. It ends when guard is false before a round, or when exit
+// loop executes statements again and again. It ends when while is false before a round, or when until
 // is true after one. A condition that is nil does not end the loop.
-func (b *body) loop(label string, all sqlparser.Statements, guard, exit sqlparser.Expr) error {
+func (b *body) loop(label string, all sqlparser.Statements, while, until sqlparser.Expr) error {
 	for {
 		if err := b.ctx.Err(); err != nil {
 			return unhandled{err}
 		}
-		if guard != nil {
-			if holds, err := b.holds(guard); err != nil || !holds {
+		if while != nil {
+			if holds, err := b.holds(while); err != nil || !holds {
 				return err
 			}
 		}
@@ -206,8 +206,8 @@ func (b *body) loop(label string, all sqlparser.Statements, guard, exit sqlparse
 		case err != nil && !isJump(err, label, true):
 			return err
 		}
-		if exit != nil {
-			if holds, err := b.holds(exit); err != nil || holds {
+		if until != nil {
+			if holds, err := b.holds(until); err != nil || holds {
 				return err
 			}
 		}
@@ -247,14 +247,13 @@ func (b *body) choose(s *sqlparser.CaseStatement) error {
 	return b.statements(s.Else)
 }
 
-// holds evaluates a condition.
+// holds evaluates a condition; NULL does not hold.
 func (b *body) holds(e sqlparser.Expr) (bool, error) {
 	v, _, err := b.value(e)
 	if err != nil || v == nil {
 		return false, err
 	}
-	truth, err := gms.ConvertToBool(b.ctx, v)
-	return truth, err
+	return gms.ConvertToBool(b.ctx, v)
 }
 
 // value evaluates an expression.

@@ -73,12 +73,13 @@ func enterBody(ctx *gms.Context, n *plan.Call) (leave func()) {
 }
 
 // Enter makes the statements that run until leave is called part of the session's
-// transaction, if they belong to it.
+// transaction, if they belong to it: if the client has opened it, if an editor is within a statement, whose trigger
+// runs them, or if the statements around them belong to it. Otherwise each has its own transaction.
 func Enter(ctx *gms.Context) (leave func()) {
 	s := store.FromContext(ctx)
 	outer, tr := s.Body, store.Current(ctx)
-	belong := tr != nil && (s.Explicit() || tr.Editing > 0 || tr == outer)
-	if belong {
+	belongs := tr != nil && (s.Explicit() || tr.Editing > 0 || tr == outer)
+	if belongs {
 		s.Body = tr
 	} else {
 		s.Body = nil

@@ -63,7 +63,7 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 		return nil
 	}
 	all := b.ctx.Session.Warnings()
-	w := all[len(all)-1]
+	w := all[len(all)-1] // the last one decides
 	e := myerr.Remade(w.Code, "01000", w.Message)
 	if _, h := b.handlerFor(e); h == nil || w.Level == "Note" {
 		return nil

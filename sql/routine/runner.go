@@ -40,10 +40,10 @@ func (r *Runner) Run(ctx *gms.Context, stmt sqlparser.Statement) (gms.Schema, []
 	return r.run(ctx.Context, ctx.Session, stmt)
 }
 
-// run executes a statement of a session within ctx. The statement has a context of its own,
+// run executes a statement of a session. The statement has a context of its own below parent,
 // and so its own NOW().
-func (r *Runner) run(within context.Context, session gms.Session, stmt sqlparser.Statement) (gms.Schema, []gms.Row, error) {
-	ctx := gms.NewContext(store.WithStatement(within, stmt), gms.WithSession(session))
+func (r *Runner) run(parent context.Context, session gms.Session, stmt sqlparser.Statement) (gms.Schema, []gms.Row, error) {
+	ctx := gms.NewContext(store.WithStatement(parent, stmt), gms.WithSession(session))
 	s := store.FromContext(ctx)
 	s.Begun(ctx)
 	if err := ctx.Err(); err != nil { // a loop runs as long as its statements do

@@ -57,11 +57,12 @@ type cursor struct {
 	rows   []gms.Row
 }
 
-// find looks something up by its name, in the innermost scope that has it.
-func find[T any](b *body, in func(*scope) map[string]T, name string) (found T) {
+// find looks something up by its name, in the innermost scope that has it; the zero T if none has. declared returns the
+// map of a scope in which it looks.
+func find[T any](b *body, declared func(*scope) map[string]T, name string) (found T) {
 	name = strings.ToLower(name)
 	for i := len(b.scopes) - 1; i >= 0; i-- {
-		if v, ok := in(b.scopes[i])[name]; ok {
+		if v, ok := declared(b.scopes[i])[name]; ok {
 			return v
 		}
 	}
@@ -95,7 +96,7 @@ func (b *body) declare(d *sqlparser.Declare) error {
 	return nil
 }
 
-func (b *body) declareVariables(in *scope, d *sqlparser.DeclareVariables) error {
+func (b *body) declareVariables(block *scope, d *sqlparser.DeclareVariables) error {
 	typ, err := types.ColumnTypeToType(&d.VarType)
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (b *body) declareVariables(in *scope, d *sqlparser.DeclareVariables) error 
 		if err := v.set(b.ctx, value); err != nil {
 			return err
 		}
-		in.variables[name.Lowered()] = v
+		block.variables[name.Lowered()] = v
 	}
 	return nil
 }
