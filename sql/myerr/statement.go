@@ -71,8 +71,8 @@ var refusedValue = regexp.MustCompile(`(?s)^Variable '(\w+)' can't be set to the
 // errTruncated is the engine's error number for a bad value of a variable that is a set of words.
 const errTruncated = 1265
 
-// ofOtherType reports whether a variable is a number and the refused value is not.
-func ofOtherType(name, value string) bool {
+// isOfOtherType reports whether a variable is a number and the refused value is not.
+func isOfOtherType(name, value string) bool {
 	v, _, ok := gms.SystemVariables.GetGlobal(name)
 	if !ok {
 		return false
@@ -100,7 +100,7 @@ func setError(n *sqlparser.Set, number int, text string) (int, string) {
 			return WrongValue.Number, "Variable '" + x.Name.Name.String() + "' can't be set to the value of " + sqlparser.String(x.Expr)
 		}
 	case WrongValue.Number:
-		if parts := refusedValue.FindStringSubmatch(text); parts != nil && ofOtherType(parts[1], parts[2]) {
+		if parts := refusedValue.FindStringSubmatch(text); parts != nil && isOfOtherType(parts[1], parts[2]) {
 			return numberAndText(WrongType.New(parts[1]))
 		}
 	}
@@ -141,12 +141,12 @@ func databaseOf(ast sqlparser.Statement, table, current string) (db string) {
 			if !strings.EqualFold(n.Name.String(), table) {
 				break
 			}
-			of := n.DbQualifier.String()
-			if of == "" {
-				of = current
+			named := n.DbQualifier.String()
+			if named == "" {
+				named = current
 			}
-			ambiguous = ambiguous || db != "" && !strings.EqualFold(db, of)
-			db = of
+			ambiguous = ambiguous || (db != "" && !strings.EqualFold(db, named))
+			db = named
 		}
 		return true, nil
 	}, ast)
