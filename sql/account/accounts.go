@@ -101,13 +101,14 @@ func (a *Accounts) Refresh(ctx context.Context, st *store.Store) error {
 	return err
 }
 
+// refreshLocked reads the accounts at the machine of st, if the catalog has another version of them than the copy.
 func (a *Accounts) refreshLocked(ctx context.Context, st *store.Store) error {
 	at := a.now()
 	wasStale := a.isStale.Swap(false) // before the read: a change that the read misses sets isStale again
 	var version uint64
 	var stored []account
 	err := st.Machine.Run(ctx, func(t *txn.Tx) (err error) {
-		if version, err = st.Catalog.AccountsVersion(t); err != nil || a.isRead && version == a.version {
+		if version, err = st.Catalog.AccountsVersion(t); err != nil || (a.isRead && version == a.version) {
 			return err
 		}
 		stored, err = storedIn(st.Catalog, t)

@@ -15,42 +15,42 @@ func renameUsers(n *plan.RenameUser, db *mysql_db.MySQLDb) (gms.RowIter, error) 
 	ed := db.Editor()
 	defer ed.Close()
 	for i := range n.OldName {
-		from, to := accountName(n.OldName[i]), accountName(n.NewName[i])
-		user, ok := ed.GetUser(from)
-		if _, isTaken := ed.GetUser(to); !ok || isTaken {
+		old, name := accountName(n.OldName[i]), accountName(n.NewName[i])
+		user, ok := ed.GetUser(old)
+		if _, isTaken := ed.GetUser(name); !ok || isTaken {
 			return nil, myerr.RenameUserFailed.New(n.OldName[i].String("'"))
 		}
-		if len(to.User) > 32 {
-			return nil, gms.ErrUserNameTooLong.New(to.User)
+		if len(name.User) > 32 {
+			return nil, gms.ErrUserNameTooLong.New(name.User)
 		}
-		if len(to.Host) > 255 {
-			return nil, gms.ErrUserHostTooLong.New(to.Host)
+		if len(name.Host) > 255 {
+			return nil, gms.ErrUserHostTooLong.New(name.Host)
 		}
 		renamed := *user
-		renamed.User, renamed.Host = to.User, to.Host
-		ed.RemoveUser(from)
+		renamed.User, renamed.Host = name.User, name.Host
+		ed.RemoveUser(old)
 		ed.PutUser(&renamed)
-		renameInRoles(ed, from, to)
+		renameInRoles(ed, old, name)
 	}
 	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
 }
 
-// renameInRoles replaces an account's name in its roles and in the accounts that have it as
+// renameInRoles replaces the account's name old in its roles and in the accounts that have it as
 // a role.
-func renameInRoles(ed *mysql_db.Editor, from, to mysql_db.UserPrimaryKey) {
+func renameInRoles(ed *mysql_db.Editor, old, name mysql_db.UserPrimaryKey) {
 	var edges []mysql_db.RoleEdge
 	ed.VisitRoleEdges(func(e *mysql_db.RoleEdge) {
-		if e.ToUser == from.User && e.ToHost == from.Host || e.FromUser == from.User && e.FromHost == from.Host {
+		if (e.ToUser == old.User && e.ToHost == old.Host) || (e.FromUser == old.User && e.FromHost == old.Host) {
 			edges = append(edges, *e)
 		}
 	})
 	for _, e := range edges {
 		ed.RemoveRoleEdge(mysql_db.RoleEdgesPrimaryKey{FromHost: e.FromHost, FromUser: e.FromUser, ToHost: e.ToHost, ToUser: e.ToUser})
-		if e.ToUser == from.User && e.ToHost == from.Host {
-			e.ToUser, e.ToHost = to.User, to.Host
+		if e.ToUser == old.User && e.ToHost == old.Host {
+			e.ToUser, e.ToHost = name.User, name.Host
 		}
-		if e.FromUser == from.User && e.FromHost == from.Host {
-			e.FromUser, e.FromHost = to.User, to.Host
+		if e.FromUser == old.User && e.FromHost == old.Host {
+			e.FromUser, e.FromHost = name.User, name.Host
 		}
 		ed.PutRoleEdge(&e)
 	}

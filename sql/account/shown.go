@@ -64,10 +64,11 @@ func (p Privileges) refuseShown(ctx *gms.Context, x shown) error {
 	return nil
 }
 
+// refuseShownIn is refuseShown for one database; has are the user's privileges.
 func (p Privileges) refuseShownIn(ctx *gms.Context, has gms.PrivilegeSet, db string, x shown) error {
-	in := has.Database(db)
-	hasAll := func(t gms.PrivilegeType) bool { return has.Has(t) || in.Has(t) }
-	hasOn := func(table string, t gms.PrivilegeType) bool { return hasAll(t) || in.Table(table).Has(t) }
+	hasInDB := has.Database(db)
+	hasAll := func(t gms.PrivilegeType) bool { return has.Has(t) || hasInDB.Has(t) }
+	hasOn := func(table string, t gms.PrivilegeType) bool { return hasAll(t) || hasInDB.Table(table).Has(t) }
 	switch x.kind {
 	case sqlparser.CreateEventStr:
 		if !hasAll(gms.PrivilegeType_Event) {
@@ -92,7 +93,7 @@ func (p Privileges) refuseShownIn(ctx *gms.Context, has gms.PrivilegeSet, db str
 	return nil
 }
 
-// tableOfTrigger returns the table of a trigger; "" if there is no such trigger.
+// tableOfTrigger returns the table of a trigger; "" if there is no such trigger, or if its text cannot be parsed.
 func (p Privileges) tableOfTrigger(ctx *gms.Context, db, name string) string {
 	found, err := p.catalog.Database(ctx, db)
 	if err != nil {

@@ -93,10 +93,10 @@ func (a *Accounts) RefuseTables(changed gms.Node) (err error) {
 // writeChanges writes the differences between two states of the accounts, before and
 // after, into the transaction's rows.
 func writeChanges(cat *catalog.Catalog, t *txn.Tx, before, after []account) error {
-	left := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
+	remaining := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
 	for _, x := range before {
 		if x.row != nil {
-			left[x.name()] = x
+			remaining[x.name()] = x
 		}
 	}
 	var put, remove []catalog.Account
@@ -105,17 +105,17 @@ func writeChanges(cat *catalog.Catalog, t *txn.Tx, before, after []account) erro
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(left[x.name()].row, row) {
+		if !bytes.Equal(remaining[x.name()].row, row) {
 			put = append(put, catalog.Account{User: x.user.User, Host: x.user.Host, Data: row})
 		}
-		delete(left, x.name())
+		delete(remaining, x.name())
 	}
 	for _, x := range before {
-		if _, isGone := left[x.name()]; isGone {
+		if _, isGone := remaining[x.name()]; isGone {
 			remove = append(remove, catalog.Account{User: x.name().User, Host: x.name().Host})
 		}
 	}
-	isFirst := len(before) > 0 && before[0].row == nil
+	isFirst := len(before) > 0 && before[0].row == nil // the accounts are not rows of the catalog yet
 	if len(put)+len(remove) == 0 && !isFirst {
 		return nil
 	}
