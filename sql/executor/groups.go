@@ -53,7 +53,8 @@ type groupIter struct {
 	buffers [][]gms.AggregationBuffer // the aggregates' buffers, by group
 	read    bool
 	next    int
-	any     bool // set if there are neither aggregates nor keys to group by: then each row is a group
+	// isEachRow is set if each row is a group: there are neither keys to group by nor aggregates besides ANY_VALUE.
+	isEachRow bool
 }
 
 // NewGroups returns the rows of a GROUP BY over rows, whatever its child is. It counts the memory in h.
@@ -63,12 +64,12 @@ func NewGroups(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.Row
 
 func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
 	i := &groupIter{rows: rows, h: h, by: n.GroupByExprs, columns: n.SelectDeps, schema: hash.ExprsToSchema(ctx, n.GroupByExprs...),
-		key: make(gms.Row, len(n.GroupByExprs)), groups: make(map[uint64]int), any: len(n.GroupByExprs) == 0}
+		key: make(gms.Row, len(n.GroupByExprs)), groups: make(map[uint64]int), isEachRow: len(n.GroupByExprs) == 0}
 	for _, c := range i.columns {
 		i.holds = append(i.holds, holdsOf(ctx, c))
 		if a, ok := c.(gms.Aggregation); ok {
 			if _, ok := a.(*aggregation.AnyValue); !ok {
-				i.any = false
+				i.isEachRow = false
 			}
 		}
 	}
@@ -77,7 +78,7 @@ func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.
 
 // Next implements gms.RowIter.
 func (i *groupIter) Next(ctx *gms.Context) (gms.Row, error) {
-	if i.any {
+	if i.isEachRow {
 		return i.singleGroup(ctx)
 	}
 	if !i.read {

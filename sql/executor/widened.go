@@ -19,7 +19,7 @@ type widened struct {
 func wideColumns(ctx *gms.Context, n *plan.SetOp) (columns []int) {
 	left, right := n.Left().Schema(ctx), n.Right().Schema(ctx)
 	for i := range left {
-		if types.IsDecimal(left[i].Type) && types.IsInteger(right[i].Type) || types.IsInteger(left[i].Type) && types.IsDecimal(right[i].Type) {
+		if (types.IsDecimal(left[i].Type) && types.IsInteger(right[i].Type)) || (types.IsInteger(left[i].Type) && types.IsDecimal(right[i].Type)) {
 			columns = append(columns, i)
 		}
 	}
