@@ -165,10 +165,10 @@ func (m *Measuring) actual(n gms.Node) string {
 	if !m.Measures(n) {
 		return ""
 	}
-	of := m.nodes[n]
-	if of == nil {
+	node := m.nodes[n]
+	if node == nil {
 		return " (never executed)"
 	}
-	each := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(of.loops) }
-	return fmt.Sprintf(" (actual time=%.3f..%.3f rows=%g loops=%d)", each(of.first), each(of.last), float64(of.rows)/float64(of.loops), of.loops)
+	each := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(node.loops) }
+	return fmt.Sprintf(" (actual time=%.3f..%.3f rows=%g loops=%d)", each(node.first), each(node.last), float64(node.rows)/float64(node.loops), node.loops)
 }

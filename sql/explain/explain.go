@@ -392,19 +392,19 @@ func decimalBytes(digits int) int { return digits/9*4 + (digits%9+1)/2 }
 // derived adds the row of a query in FROM, or of a view.
 func (x *explainer) derived(n *plan.SubqueryAlias, id int, kind string) {
 	x.last++
-	of := x.last
-	x.add(&explained{id: id, kind: kind, table: fmt.Sprintf("<derived%d>", of), access: "ALL"})
-	x.later = append(x.later, func() { x.walk(n.Child, of, "DERIVED") })
+	own := x.last
+	x.add(&explained{id: id, kind: kind, table: fmt.Sprintf("<derived%d>", own), access: "ALL"})
+	x.later = append(x.later, func() { x.walk(n.Child, own, "DERIVED") })
 }
 
 // setOp adds the tables of both sides of a UNION, and a row for its result.
 func (x *explainer) setOp(n *plan.SetOp, id int, kind string) {
 	x.walk(n.Left(), id, kind)
 	x.last++
-	of := x.last
-	x.walk(n.Right(), of, "UNION")
+	right := x.last
+	x.walk(n.Right(), right, "UNION")
 	if n.Distinct {
-		x.add(&explained{kind: "UNION RESULT", table: fmt.Sprintf("<union%d,%d>", id, of), access: "ALL", extra: []string{"Using temporary"}})
+		x.add(&explained{kind: "UNION RESULT", table: fmt.Sprintf("<union%d,%d>", id, right), access: "ALL", extra: []string{"Using temporary"}})
 	}
 }
 
@@ -430,11 +430,11 @@ func (x *explainer) join(n *plan.JoinNode, id int, kind string) {
 
 // subqueries queues the queries in a node's expressions in later.
 func (x *explainer) subqueries(n gms.Node) {
-	of, ok := n.(gms.Expressioner)
+	node, ok := n.(gms.Expressioner)
 	if !ok {
 		return
 	}
-	for _, e := range of.Expressions() {
+	for _, e := range node.Expressions() {
 		gms.Inspect(x.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 			sq, ok := e.(*plan.Subquery)
 			if !ok {
