@@ -19,6 +19,7 @@ func TestIgnoreCuts(t *testing.T) {
 		{table + "insert into c values (1, 'x', 'x', 'x'); insert ignore into c (id) values (1) on duplicate key update s = 'abcd'", "select s from c", "abc\n"},
 		{table + "insert ignore into c (id, s) values (1, 'abcd')", "show warnings", "Warning | 1265 | Data truncated for column 's' at row 1\n"},
 		{table, "insert into c values (1, 'abcd', '', '')", "error 1406"},
+		{"create table t (id int primary key, x tinytext); insert ignore into t values (1, repeat('a', 300)), (2, repeat('é', 130)), (3, concat('a', repeat('日', 100)))", "select length(x), char_length(x) from t", "255 | 255\n254 | 127\n253 | 85\n"},
 		{"create table u (id int primary key, a tinyint unsigned, b bigint unsigned); insert ignore into u values (1, -1, -7.5), (2, '-3', 4), (3, 300, -0.4)", "select a, b from u", "0 | 0\n0 | 4\n255 | 0\n"},
 		{"create table u (id int primary key, a tinyint unsigned); insert into u values (1, 7), (2, 8); update ignore u set a = a * 1.0 - 9 where id = 1", "select a from u", "0\n8\n"},
 		{"create table u (id int primary key, a tinyint unsigned); insert into u values (1, 7); update ignore u set a = -2", "show warnings", "Warning | 1264 | Out of range value for column 'a' at row 1\n"},

@@ -1,8 +1,11 @@
 package change
 
 import (
+	"unicode/utf8"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
@@ -60,12 +63,17 @@ func numberOf(ctx *gms.Context, v any) float64 {
 
 // firstCharacters returns as many characters of a text as fit into a type.
 func firstCharacters(s string, t gms.StringType) string {
-	bytes, characters := int(min(t.MaxByteLength(), int64(len(s)))), t.MaxCharacterLength()
-	for at := range s {
-		if characters == 0 || at > bytes {
-			return s[:at]
-		}
-		characters--
+	bytes, characters := t.MaxByteLength(), t.MaxCharacterLength()
+	if t.Type() == sqltypes.Text { // TINYTEXT to LONGTEXT are limited in bytes alone
+		characters = bytes
 	}
-	return s
+	end := 0
+	for ; end < len(s) && characters > 0; characters-- {
+		_, size := utf8.DecodeRuneInString(s[end:])
+		if int64(end+size) > bytes {
+			break
+		}
+		end += size
+	}
+	return s[:end]
 }
