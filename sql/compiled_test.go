@@ -453,7 +453,7 @@ func TestNotCompiled(t *testing.T) {
 	for _, q := range []string{
 		"SELECT c FROM t WHERE id='5x'", "SELECT c FROM t WHERE id=' 5'", "SELECT c FROM t WHERE id='5.0'", "SELECT c FROM t WHERE id='05'", "SELECT c FROM t WHERE id='-0'", "SELECT c FROM t WHERE id='1000000000000000'", "SELECT c FROM t WHERE id=5.0", "SELECT c FROM t WHERE id=NULL", "SELECT c FROM t WHERE id=5 OR id=6",
 		"SELECT c, 1 FROM t WHERE id=5", "SELECT c FROM t WHERE id=5 LIMIT 1", "SELECT c FROM t WHERE id=5 AND id=6",
-		"SELECT c FROM t WHERE id=99999999999", "SELECT c FROM t WHERE id=9223372036854775808", "SELECT c FROM t WHERE id=5 -- comment",
+		"SELECT c FROM t WHERE id=99999999999", "SELECT c FROM t WHERE id=9223372036854775808", "SELECT c FROM t WHERE id=5 AND /*! k = */ 5",
 		"SELECT c FROM t WHERE id=@a", "SELECT c FROM t WHERE id=?", "SELECT nosuch FROM t WHERE id=5", "SELECT c FROM nosuch WHERE id=5", "SELECT c FROM nosuch.t WHERE id=5",
 		"SELECT c FROM t WHERE nosuch=5", "SELECT * FROM u WHERE d = 5", `SELECT * FROM u WHERE d = 'a\%'`, "SELECT * FROM u WHERE d = x'41'",
 		"SELECT * FROM u WHERE a = 40000 AND b = 1", "SELECT * FROM u WHERE a = 1 AND b = -1", "SELECT id FROM t WHERE k BETWEEN 5 AND 2", "SELECT CONCAT(c, 'x') FROM t WHERE id=5",

@@ -35,6 +35,7 @@ func TestResolveComments(t *testing.T) {
 		{"select 1 # it's /*!99999\n + /*!99999 b */ 1", "select 1 # it's /*!99999 + 1"},
 		{"/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`%`*/ /*!50003 TRIGGER t*/", "CREATE DEFINER=`root`@`%` TRIGGER t"},
 
+		{"select 5--3, '--3' -- 4", "select 5+ 3, '--3' -- 4"}, {"select 5 --\n 4 --", same}, {"select 5----3", "select 5+ + 3"}, {"select 5 /*--3*/ #--4", same}, {"select 5 ---\n+1 ----", same},
 		{"select /* /*!99999 */ 2", same},
 		{"select '/*!99999 a */', \"/*!99999 b */\", `/*!99999 c */`", same},
 		{`select 'it''s \' /*!99999 a */', "\" /*!99999 b */"`, same},

@@ -17,12 +17,12 @@ const versionID = 80031
 // ResolveComments replaces each comment that MySQL executes, /*! ... */ and /*!80031 ... */,
 // by its content, or by nothing if its version is above 8.0.31. MariaDB's /*M! ... */ is an
 // ordinary comment. Removed text is replaced by spaces, so that all other text keeps its
-// place.
+// place. "--" begins a comment only before a space or more dashes; in 5--3 it becomes "+ ", which is the same.
 //
 // go-mysql-server's parser ignores the version, executes MariaDB's comments, and parses the
-// content of a comment without the session's settings.
+// content of a comment without the session's settings. It takes each "--" for a comment.
 func ResolveComments(query string, o sqlparser.ParserOptions) string {
-	if !strings.Contains(query, "/*!") && !strings.Contains(query, "/*M!") {
+	if !strings.Contains(query, "/*!") && !strings.Contains(query, "/*M!") && !strings.Contains(query, "--") {
 		return query
 	}
 	r := resolver{query: query, text: []byte(query), ansiQuotes: o.AnsiQuotes}
@@ -50,6 +50,9 @@ func (r *resolver) step() {
 	switch c := r.query[r.at]; {
 	case c == '\'' || c == '"' || c == '`':
 		r.quoted(c, c != '`' && (c != '"' || !r.ansiQuotes))
+	case r.sees("--") && isTwoMinus(r.query[r.at:]):
+		copy(r.text[r.at:], "+ ")
+		r.at += len("--")
 	case c == '#' || r.sees("--") || r.sees("//"):
 		r.pass("\n", 1)
 	case r.sees("/*!"):
@@ -65,6 +68,13 @@ func (r *resolver) step() {
 	default:
 		r.at++
 	}
+}
+
+// isTwoMinus reports whether the "--" with which a text begins is two signs, and not a comment: what follows is no space, nor a
+// line of dashes, which go-mysql-server's parser takes for a comment and MySQL for an error.
+func isTwoMinus(text string) bool {
+	rest := strings.TrimLeft(text, "-")
+	return len(text) > len("--") && text[2] > ' ' && rest != "" && rest[0] > ' '
 }
 
 func (r *resolver) sees(prefix string) bool { return strings.HasPrefix(r.query[r.at:], prefix) }

@@ -1,8 +1,6 @@
 package executor
 
 import (
-	"math"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
@@ -21,12 +19,11 @@ type subqueryBuilder struct {
 
 // Build implements gms.NodeExecBuilder.
 func (b *subqueryBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	rows, err := b.NodeExecBuilder.Build(ctx, n, row)
-	h := store.HoldingOf(ctx)
-	if err != nil || h == nil {
-		return rows, err
+	build := func() (gms.RowIter, error) { return b.NodeExecBuilder.Build(ctx, n, row) }
+	if h := store.HoldingOf(ctx); h != nil {
+		return h.MeteredSubquery(b.stays, build)
 	}
-	return h.Metered(rows, store.Metering{Most: math.MaxInt64, Stays: b.stays}), nil
+	return build()
 }
 
 // MeterSubqueries makes all subqueries in a plan's expressions count the memory of their rows; b

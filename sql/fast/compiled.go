@@ -169,7 +169,7 @@ func (s *Session) find(query string, prepared bool, bound []Value) (*Compiled, [
 	if !s.compiles() {
 		return nil, nil
 	}
-	n := normaliser{key: append(s.key[:0], s.GetCurrentDatabase()...), values: s.values[:0], bound: bound, prepared: prepared}
+	n := normaliser{key: append(s.key[:0], s.GetCurrentDatabase()...), values: s.values[:0], bound: bound, prepared: prepared, ansiQuotes: s.Settings().AnsiQuotes}
 	n.key = append(append(n.key, 0), s.Settings().Key...)
 	text := len(n.key)
 	ok := n.add(query)

@@ -124,8 +124,8 @@ func shapeOf(stmt sqlparser.Statement) *shape {
 // shapeOfSelect returns nil for a SELECT with a clause that no shape has, or conditions that neither form expresses.
 func shapeOfSelect(n *sqlparser.Select) *shape {
 	o := n.QueryOpts
-	if n.Into != nil || n.With != nil || n.Having != nil || len(n.GroupBy) > 0 || len(n.Window) > 0 || len(n.Comments) > 0 ||
-		o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
+	if n.Into != nil || n.With != nil || n.Having != nil || len(n.GroupBy) > 0 || len(n.Window) > 0 ||
+		len(o.DistinctOn) > 0 || o.SQLCalcFoundRows {
 		return nil
 	}
 	// s reads a single table by a key; wide may join tables and have further conditions. A
@@ -152,7 +152,7 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 
 // shapeOfUpdate returns nil for an UPDATE with a clause that no shape has.
 func shapeOfUpdate(n *sqlparser.Update) *shape {
-	if n.Ignore != "" || n.With != nil || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+	if n.Ignore != "" || n.With != nil || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
 	s := shapeOfChange(shapeUpdate, n.TableExprs, n.Where)
@@ -164,7 +164,7 @@ func shapeOfUpdate(n *sqlparser.Update) *shape {
 
 // shapeOfDelete returns nil for a DELETE with a clause that no shape has.
 func shapeOfDelete(n *sqlparser.Delete) *shape {
-	if len(n.Targets) > 0 || n.With != nil || len(n.Partitions) > 0 || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+	if len(n.Targets) > 0 || n.With != nil || len(n.Partitions) > 0 || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
 	return shapeOfChange(shapeDelete, n.TableExprs, n.Where)
@@ -190,7 +190,7 @@ func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.W
 
 // shapeOfInsert returns nil for an INSERT with a clause that no shape has.
 func shapeOfInsert(n *sqlparser.Insert) *shape {
-	if n.With != nil || len(n.Partitions) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
+	if n.With != nil || len(n.Partitions) > 0 || len(n.Returning) > 0 {
 		return nil
 	}
 	s := &shape{kind: shapeInsert, simple: true, auth: n.Auth}

@@ -1,6 +1,7 @@
 package fast
 
 import (
+	"bytes"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -31,6 +32,8 @@ type normaliser struct {
 	// bound has the parameters' values of a prepared statement.
 	bound    []Value
 	prepared bool
+	// ansiQuotes is set if double quotes enclose names, and not strings.
+	ansiQuotes bool
 }
 
 // variable is the prefix of the names of system variables.
@@ -45,12 +48,15 @@ const (
 )
 
 // add appends the text of a statement, and reports whether it understands the statement. It leaves out
-// comments before and after the statement, and refuses others, user variables and escaped wildcards.
+// comments before and after the statement and behind its first word, where programs put what they trace, and copies
+// others. It refuses user variables and escaped wildcards.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
 	}
+	whole := len(query)
 	query = withoutComments(query)
+	isCut, start := len(query) < whole, len(n.key)
 	for i := 0; i < len(query); {
 		c := query[i]
 		var next int
@@ -65,7 +71,7 @@ func (n *normaliser) add(query string) bool {
 			n.key = append(n.key, query[i:next]...)
 		case isDigit(c):
 			next = n.number(query, i)
-		case c == '\'':
+		case c == '\'', c == '"' && !n.ansiQuotes:
 			next = n.text(query, i)
 		case c == '`':
 			next = n.quoted(query, i)
@@ -73,6 +79,8 @@ func (n *normaliser) add(query string) bool {
 			n.key, next = append(n.key, variable...), i+len(variable)
 		case c == '?':
 			next = n.parameter(i)
+		case beginsComment(query, i):
+			next = n.comment(query, i, start, isCut)
 		case isPlain(query, i):
 			n.key, next = append(n.key, c), i+1
 		}
@@ -114,6 +122,53 @@ func isIdle(text string) bool {
 	return len(text) > 2 && text[2] != '!' && text[2] != '+' && !strings.HasPrefix(text[2:], "M!")
 }
 
+// beginsComment reports whether a comment begins at i.
+func beginsComment(s string, i int) bool {
+	switch rest := s[i:]; rest[0] {
+	case '#':
+		return true
+	case '-':
+		return strings.HasPrefix(rest, "--") && (len(rest) == len("--") || rest[2] <= ' ')
+	case '/':
+		return strings.HasPrefix(rest, "/*")
+	}
+	return false
+}
+
+// comment passes the comment at i, and returns where it ends: 0 if it has no end, is executed, or has characters
+// that have a meaning in keys. It leaves out a comment behind the statement's first word, and copies others, because they may
+// be part of a column's name. start is where the statement begins in the key; isCut is set if a comment behind the
+// text has been left out.
+func (n *normaliser) comment(s string, i, start int, isCut bool) int {
+	isHint := strings.HasPrefix(s[i:], "/*+")
+	end := len(s)
+	switch isBlock := s[i] == '/'; {
+	case isBlock && !isHint && !isIdle(s[i:]):
+		return 0
+	case isBlock:
+		length := strings.Index(s[i+len("/*"):], "*/")
+		if length < 0 {
+			return 0
+		}
+		end = i + length + len("/**/")
+	default:
+		if length := strings.IndexByte(s[i:], '\n'); length >= 0 {
+			end = i + length + 1
+		} else if isCut { // the comment goes on in what was left out
+			return 0
+		}
+	}
+	isBehindFirst := !bytes.ContainsAny(bytes.TrimSpace(n.key[start:]), space)
+	if isBehindFirst && !isHint {
+		return end
+	}
+	if strings.ContainsAny(s[i:end], "?`'\"") {
+		return 0
+	}
+	n.key = append(n.key, s[i:end]...)
+	return end
+}
+
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isNameByte(c byte) bool {
@@ -129,7 +184,7 @@ func nameEnd(s string, i int) int {
 	return i
 }
 
-// isPlain reports whether a character has no special meaning: it neither begins a
+// isPlain reports whether a character has no special meaning: it neither begins or ends a
 // comment nor belongs to a number.
 func isPlain(s string, i int) bool {
 	after := byte(0)
@@ -141,21 +196,20 @@ func isPlain(s string, i int) bool {
 		return after != '-'
 	case '.':
 		return !isDigit(after)
-	case '!':
-		return after == '='
-	case '/':
-		return after != '*'
 	case '*':
 		return after != '/'
-	case '(', ')', ',', '=', '%', '+', '<', '>', ' ', '\t', '\n', '\r':
+	case '(', ')', ',', '=', '/', '%', '+', '<', '>', '!', '&', '|', '^', '~', ' ', '\t', '\n', '\r':
 		return true
 	}
 	return false
 }
 
 // number replaces the number at i by a parameter, and returns where it ends; 0 if it is not a plain
-// number, or is an integer above the greatest int64.
+// number, or is an integer above the greatest int64. 0x41 stands for bytes, as X'41' does.
 func (n *normaliser) number(s string, i int) int {
+	if strings.HasPrefix(s[i:], "0x") {
+		return n.hexadecimal(s, i)
+	}
 	v := Value{IsNumber: true, IsRespelled: s[i] == '0' && i+1 < len(s) && isDigit(s[i+1])}
 	end := digitsEnd(s, i)
 	if end < len(s) && s[end] == '.' {
@@ -209,6 +263,22 @@ func (n *normaliser) bytes(s string, i int) int {
 	return start + len(digits) + 1
 }
 
+// hexadecimal replaces 0x4142 at i by a parameter, and returns where it ends; 0 if it is not of this form. In an odd number of
+// digits the first one is a byte.
+func (n *normaliser) hexadecimal(s string, i int) int {
+	end := nameEnd(s, i)
+	digits := s[i+len("0x") : end]
+	if len(digits)%2 == 1 {
+		digits = "0" + digits
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil || len(b) == 0 || (end < len(s) && s[end] == '.') {
+		return 0
+	}
+	n.literal(Value{Text: string(b), Form: plan.Bytes, IsRespelled: true})
+	return end
+}
+
 // text replaces the string at i by a parameter, and returns where it ends; 0 if the string has no
 // end, or has invalid characters or escapes that do not stand for one character.
 func (n *normaliser) text(s string, i int) int {
@@ -221,18 +291,19 @@ func (n *normaliser) text(s string, i int) int {
 }
 
 // stringAt returns the string at i, which may have invalid characters, and where it ends; 0 if it has no end, or escapes
-// that do not stand for one character.
+// that do not stand for one character. s[i] is its quote.
 func stringAt(s string, i int) (v Value, end int) {
-	start := i + 1
-	length := strings.IndexByte(s[start:], '\'')
+	start, quote := i+1, s[i]
+	length := strings.IndexByte(s[start:], quote)
 	if length < 0 {
 		return v, 0
 	}
 	v.Text, end = s[start:start+length], start+length+1
-	v.IsRespelled = (end < len(s) && s[end] == '\'') || strings.IndexByte(v.Text, '\\') >= 0 // two quotes stand for one
-	if v.IsRespelled {
-		v.Text, end = unescape(s, start)
+	if (end < len(s) && s[end] == quote) || strings.IndexByte(v.Text, '\\') >= 0 { // two quotes stand for one
+		v.Text, end = unescape(s, start, quote)
+		v.IsRespelled = true
 	}
+	v.IsRespelled = v.IsRespelled || quote == '"'
 	return v, end
 }
 
@@ -251,7 +322,7 @@ func (n *normaliser) introduced(s string, i int) int {
 	for end < len(s) && isSpace(s[end]) {
 		end++
 	}
-	if end == len(s) || s[end] != '\'' {
+	if end == len(s) || (s[end] != '\'' && (s[end] != '"' || n.ansiQuotes)) {
 		return 0
 	}
 	v, end := stringAt(s, end)
@@ -274,21 +345,22 @@ func (n *normaliser) isQualified() bool {
 
 // unescape returns the string whose first character is at i, and where it ends: behind its closing quote; 0 if
 // it has no end, or an escape that does not stand for one character, such as those of LIKE's wildcards.
-func unescape(s string, i int) (text string, end int) {
+func unescape(s string, i int, quote byte) (text string, end int) {
 	b := make([]byte, 0, len(s)-i)
+	special := string([]byte{quote, '\\'})
 	for i < len(s) {
-		plain := strings.IndexAny(s[i:], `'\`)
+		plain := strings.IndexAny(s[i:], special)
 		if plain < 0 || (i+plain+1 == len(s) && s[i+plain] == '\\') {
 			return "", 0
 		}
 		b = append(b, s[i:i+plain]...)
 		i += plain + 1
-		isQuote := s[i-1] == '\''
+		isQuote := s[i-1] == quote
 		switch {
-		case isQuote && (i == len(s) || s[i] != '\''):
+		case isQuote && (i == len(s) || s[i] != quote):
 			return string(b), i
 		case isQuote:
-			b = append(b, '\'')
+			b = append(b, quote)
 		case sqltypes.SQLDecodeMap[s[i]] == sqltypes.DontEscape:
 			return "", 0
 		default:

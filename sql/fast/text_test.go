@@ -29,20 +29,26 @@ func TestNormalise(t *testing.T) {
 		{"x = 1e5+1.5E-3", "x = ?+?", []Value{{Text: "1e5", Form: plan.Float}, {Text: "1.5E-3", Form: plan.Float}}},
 		{"x = X'4142' AND y=x''", "x = ? AND y=?", []Value{{Text: "AB", Form: plan.Bytes, IsRespelled: true}, {Form: plan.Bytes, IsRespelled: true}}},
 		{"'" + strings.Repeat("x", textMax-2) + "'", "?", []Value{{Text: strings.Repeat("x", textMax-2)}}}, {strings.Repeat("x", keyMax+1), "", nil},
-		{"x = .5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
+		{"x = .5", "", nil}, {"x = 0x1F", "x = ?", []Value{{Text: "\x1f", Form: plan.Bytes, IsRespelled: true}}}, {"x = 0x123", "x = ?", []Value{{Text: "\x01\x23", Form: plan.Bytes, IsRespelled: true}}}, {"x = 0x", "", nil}, {"x = 0x1G", "", nil}, {"x = 0x1.5", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
 		{"x = 'a''b' AND y = ''''", "x = ? AND y = ?", []Value{{Text: "a'b", IsRespelled: true}, {Text: "'", IsRespelled: true}}}, {"x = '' AND y = 1", "x = ? AND y = ?", []Value{{}, {Number: 1, IsNumber: true}}},
 		{`x = 'a\'b\"\\' AND y = '\0\b\n\r\t\Z'''`, "x = ? AND y = ?", []Value{{Text: `a'b"\`, IsRespelled: true}, {Text: "\x00\b\n\r\t\x1a'", IsRespelled: true}}},
-		{`x = 'a\%'`, "", nil}, {`x = 'a\_'`, "", nil}, {`x = 'a\x'`, "", nil}, {`x = 'a\`, "", nil}, {`x = 'a\'`, "", nil}, {`x = 'a''`, "", nil}, {"x = '\\\\\xff'", "", nil}, {"x = '\\n\xff'", "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
-		{"x --c", "", nil}, {"x /*c*/ y", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
+		{`x = 'a\%'`, "", nil}, {`x = 'a\_'`, "", nil}, {`x = 'a\x'`, "", nil}, {`x = 'a\`, "", nil}, {`x = 'a\'`, "", nil}, {`x = 'a''`, "", nil}, {"x = '\\\\\xff'", "", nil}, {"x = '\\n\xff'", "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {`x = "a"`, "x = ?", []Value{{Text: "a", IsRespelled: true}}}, {`x = "it's ""a"" \"b\""`, "x = ?", []Value{{Text: `it's "a" "b"`, IsRespelled: true}}}, {`x = "a`, "", nil}, {`x = _binary"a"`, "x = ?", []Value{{Text: "a", Form: plan.Binary, IsRespelled: true}}}, {"x = 'a\xff'", "", nil},
+		{"x --c", "", nil}, {"x /*c*/ y", "x  y", nil}, {"x # c", "x ", nil}, {"x y -- c\n/*d*/ z#", "x y -- c\n/*d*/ z#", nil}, {"x -- c\ny --\tz", "x y --\tz", nil}, {"x /*?*/ y", "x  y", nil},
+		{"x y /*?*/ z", "", nil}, {"x y /*'*/ z", "", nil}, {"x y /* z", "", nil}, {"x y /*! z */ z", "", nil}, {"x y /*M! z */ z", "", nil}, {"x /*+ y */ z", "x /*+ y */ z", nil}, {"x y -- z /* a */", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
 		{strings.Repeat("x", textMax+1), "", nil},
-		{"/* a */ /*b=1*/\nx = 1 /* c='d', e='f' */ /**/", "x = ?", []Value{{Number: 1, IsNumber: true}}}, {"a != 1", "a != ?", []Value{{Number: 1, IsNumber: true}}}, {"a ! 1", "", nil}, {"a % 2 / b", "a % ? / b", []Value{{Number: 2, IsNumber: true}}}, {"a /* b */ c", "", nil},
-		{"/*!80000 x */ y", "", nil}, {"/*+ x */ y", "", nil}, {"/*M! x */ y", "", nil}, {"x /*! y */", "", nil}, {"x /*+ y */", "", nil}, {"/* x", "", nil}, {"x */", "", nil},
+		{"/* a */ /*b=1*/\nx = 1 /* c='d', e='f' */ /**/", "x = ?", []Value{{Number: 1, IsNumber: true}}}, {"a != 1", "a != ?", []Value{{Number: 1, IsNumber: true}}}, {"a ! 1", "a ! ?", []Value{{Number: 1, IsNumber: true}}}, {"a % 2 / b", "a % ? / b", []Value{{Number: 2, IsNumber: true}}}, {"a /* b */ c", "a  c", nil},
+		{"/*!80000 x */ y", "", nil}, {"/*+ x */ y", "/*+ x */ y", nil}, {"/*M! x */ y", "", nil}, {"x /*! y */", "", nil}, {"x /*+ y */", "x /*+ y */", nil}, {"/* x", "", nil}, {"x */", "", nil},
 		{"x = 'a /* b' */", "", nil}, {"x -- a /* b */", "", nil}, {"x /* a */ b */", "", nil}, {"x /* a /* b */", "", nil}, {"/*/", "", nil},
 	} {
 		n := normaliser{}
 		ok := n.add(c.query)
 		if ok != (c.key != "") || ok && (string(n.key) != c.key || !reflect.DeepEqual(n.values, c.values)) {
 			t.Errorf("%q: %v %q %v", c.query, ok, n.key, n.values)
+		}
+	}
+	for _, query := range []string{`x = "a"`, `x = _binary"a"`} {
+		if n := (normaliser{ansiQuotes: true}); n.add(query) && len(n.values) > 0 {
+			t.Errorf("%s has a string with ANSI_QUOTES", query)
 		}
 	}
 	n := normaliser{prepared: true, bound: []Value{{Text: "a"}, {Number: 2, IsNumber: true}}}

@@ -53,7 +53,7 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 		isOfOneTable := len(l.Tables) <= 1 && !l.hasDerived && !l.hasSubquery
 		return l, isOfOneTable || !l.locks
 	case *sqlparser.Update:
-		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 {
+		if s.Ignore != "" || s.With != nil || len(s.Returning) > 0 {
 			return nil, false
 		}
 		for _, a := range s.Exprs {
@@ -61,7 +61,7 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 		}
 		return l, l.changed(s.TableExprs, s.Where, s.OrderBy, s.Limit)
 	case *sqlparser.Delete:
-		if s.With != nil || len(s.Partitions) > 0 || len(s.Comments) > 0 || len(s.Returning) > 0 {
+		if s.With != nil || len(s.Partitions) > 0 || len(s.Returning) > 0 {
 			return nil, false
 		}
 		return l, l.changed(s.TableExprs, s.Where, s.OrderBy, s.Limit)
@@ -87,7 +87,7 @@ func (l *Literals) changed(tables sqlparser.TableExprs, where *sqlparser.Where, 
 // insert collects the literals of an INSERT, and the privileges for its table; false if the INSERT
 // has clauses that this package does not know.
 func (l *Literals) insert(s *sqlparser.Insert) bool {
-	if s.With != nil || len(s.Comments) > 0 || len(s.Partitions) > 0 || len(s.Returning) > 0 {
+	if s.With != nil || len(s.Partitions) > 0 || len(s.Returning) > 0 {
 		return false
 	}
 	auth := s.Auth
@@ -150,8 +150,8 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 		return l.rowsOf(s.Left) && l.rowsOf(s.Right)
 	case *sqlparser.Select:
 		o := s.QueryOpts
-		if s.Into != nil || len(s.Window) > 0 || len(s.Comments) > 0 ||
-			o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
+		if s.Into != nil || len(s.Window) > 0 ||
+			len(o.DistinctOn) > 0 || o.SQLCalcFoundRows {
 			return false
 		}
 		l.locks = l.locks || s.Lock != nil && s.Lock.Type != ""
@@ -269,18 +269,16 @@ func (l *Literals) table(e sqlparser.TableExpr) bool {
 		return l.fromClause(e.Exprs)
 	case *sqlparser.JoinTableExpr:
 		switch e.Join {
-		case sqlparser.JoinStr, sqlparser.LeftJoinStr, sqlparser.RightJoinStr:
+		case sqlparser.JoinStr, sqlparser.StraightJoinStr, sqlparser.LeftJoinStr, sqlparser.RightJoinStr,
+			sqlparser.NaturalJoinStr, sqlparser.NaturalLeftJoinStr, sqlparser.NaturalRightJoinStr:
 		default:
-			return false
-		}
-		if len(e.Condition.Using) > 0 {
 			return false
 		}
 		l.condition(e.Condition.On)
 		return l.table(e.LeftExpr) && l.table(e.RightExpr)
 	}
 	t, ok := e.(*sqlparser.AliasedTableExpr)
-	if !ok || t.Hints != nil || t.AsOf != nil || len(t.Partitions) > 0 || t.Lateral {
+	if !ok || t.AsOf != nil || len(t.Partitions) > 0 || t.Lateral {
 		return false
 	}
 	if q, ok := t.Expr.(*sqlparser.Subquery); ok {

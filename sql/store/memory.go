@@ -158,6 +158,8 @@ type Holding struct {
 		variables                        map[string]int64
 		read                             int64 // bytes read by the transaction, if bytes includes them
 	}
+	// staying counts the bytes of rows with Metering.Stays since the innermost subquery that is being executed began.
+	staying atomic.Int64
 	// inputs are the nodes of the running statement whose rows are to be metered.
 	inputs struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -271,6 +273,7 @@ func (h *Holding) settle(read int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.read = read
+	h.staying.Store(0)
 	stays := h.mu.kept + read
 	h.bytes.Store(stays)
 	if less := h.granted.Load() - roundUp(max(0, stays-freeBytes), grantBytes); less > 0 {

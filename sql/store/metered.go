@@ -17,6 +17,7 @@ import (
 
 var (
 	_ gms.RowIter = (*meteredIter)(nil)
+	_ gms.RowIter = (*subqueryRows)(nil)
 )
 
 // A Metering says how the memory of a node's rows is counted.
@@ -143,6 +144,9 @@ func (i *meteredIter) Next(ctx *gms.Context) (gms.Row, error) {
 		if err := i.h.Take(i.pending); err != nil {
 			return nil, err
 		}
+		if i.Stays {
+			i.h.staying.Add(i.pending)
+		}
 		i.bytes, i.pending = i.bytes+i.pending, 0
 	}
 	return row, nil
@@ -175,6 +179,42 @@ func (i *WantedIter) Next(ctx *gms.Context) (gms.Row, error) {
 		}
 	}
 	return i.RowIter.Next(ctx)
+}
+
+// MeteredSubquery executes a subquery by build, and counts the memory of its rows. If stays is set, they and all that
+// nodes in the subquery keep are counted until the statement ends. Else they are counted until the rows are closed: the
+// subquery is executed anew, with new nodes, for each row around it.
+func (h *Holding) MeteredSubquery(stays bool, build func() (gms.RowIter, error)) (gms.RowIter, error) {
+	s := &subqueryRows{h: h, stays: stays, around: h.staying.Swap(0)}
+	rows, err := build()
+	if err != nil || plan.IsEmptyIter(rows) {
+		s.end()
+		return rows, err
+	}
+	s.RowIter = h.Metered(rows, Metering{Most: math.MaxInt64, Stays: stays})
+	return s, nil
+}
+
+// subqueryRows are the rows of a subquery.
+type subqueryRows struct {
+	gms.RowIter
+	h      *Holding
+	stays  bool
+	around int64 // Holding.staying of what is around the subquery
+}
+
+// Close implements gms.RowIter.
+func (s *subqueryRows) Close(ctx *gms.Context) error {
+	err := s.RowIter.Close(ctx)
+	s.end()
+	return err
+}
+
+// end gives back what nodes in the subquery have kept, unless it stays.
+func (s *subqueryRows) end() {
+	if kept := s.h.staying.Swap(s.around); !s.stays {
+		s.h.Give(kept)
+	}
 }
 
 // ReadAll reads rows to their end and counts them until the statement ends.

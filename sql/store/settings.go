@@ -25,6 +25,8 @@ type Settings struct {
 	Compile bool
 	// Key has the values of the variables on which a statement's meaning depends.
 	Key string
+	// AnsiQuotes is set if double quotes enclose names, and not strings.
+	AnsiQuotes bool
 	// maxExecution bounds the time of a SELECT; 0: no bound.
 	maxExecution time.Duration
 	// longQuery is the least time that makes a statement count as slow; 0: all do.
@@ -83,6 +85,7 @@ func (s *Session) readSettings() *Settings {
 	r.readOnly = s.isOn(ctx, "transaction_read_only")
 	r.notes = s.isOn(ctx, "sql_notes")
 	mode := gms.LoadSqlMode(ctx)
+	r.AnsiQuotes = mode.ParserOptions().AnsiQuotes
 	r.divisions = mode.ModeEnabled(gms.ErrorForDivisionByZero) || mode.ModeEnabled(gms.Traditional)
 	r.strictDivisions = r.divisions && mode.Strict()
 	if v, err := s.GetSessionVariable(ctx, "time_zone"); err == nil {
