@@ -24,11 +24,19 @@ const processor = "max,-erms,-fsrm"
 // once when it fails.
 const commandLine = "console=ttyS0 quiet loglevel=3 panic=-1 preempt=none no_timer_check mitigations=off nokaslr random.trust_cpu=on tsc=unstable"
 
+// processors returns QEMU's argument for a number of processors.
+//
+// There is always room for a second one. Without it QEMU translates locked instructions and fences to plain ones, as if nothing ran beside
+// the one processor. But the devices are emulated by another thread. Linux puts a fence between offering a buffer to a virtio device and
+// asking whether the device has to be told. Without that fence the device is sometimes not told, and an interface that waits
+// for it to send something sends nothing any more (the kernel's NETDEV WATCHDOG).
+func processors(n int) string { return fmt.Sprintf("%d,maxcpus=%d", n, max(n, 2)) }
+
 // computer returns QEMU's arguments for a virtual machine without a network. The console is file descriptor 3, what the tests
 // print is stdout.
 func computer(cpus int, memory string, k *kernel, initrd string) []string {
 	return []string{
-		"-M", "q35", "-accel", "tcg", "-cpu", processor, "-smp", strconv.Itoa(cpus), "-m", memory,
+		"-M", "q35", "-accel", "tcg", "-cpu", processor, "-smp", processors(cpus), "-m", memory,
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console", "-serial", "stdio",
 		"-kernel", k.image, "-initrd", initrd, "-append", commandLine,

@@ -133,6 +133,15 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestProcessors: QEMU leaves out fences if a machine can have one processor only.
+func TestProcessors(t *testing.T) {
+	for n, want := range map[int]string{1: "1,maxcpus=2", 2: "2,maxcpus=2", 4: "4,maxcpus=4"} {
+		if got := processors(n); got != want {
+			t.Errorf("%d processors: %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestNeedsOf(t *testing.T) {
 	info := "license=GPL\x00depends=ib_core,udp-tunnel\x00softdep=pre: crc32c post: late\x00softdep=post: later\x00depends=\x00"
 	if got, want := needsOf([]byte(info)), []string{"ib_core", "udp_tunnel", "crc32c"}; !slices.Equal(got, want) {
