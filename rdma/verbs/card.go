@@ -32,6 +32,8 @@ type limits struct {
 	inline int     // the longest inline WRITE
 	sends  int     // the deepest send queue
 	reads  int     // how many READs may be under way on one queue pair
+	// forgets says that the device may forget fenced requests, so that none must be given to it.
+	forgets bool
 }
 
 // An address is where a queue pair is found.

@@ -83,7 +83,7 @@ func openCard(cfg Config) (*verbsCard, error) {
 		return nil, err
 	}
 	c := &verbsCard{context: context, lanes: map[*verbsLane]bool{}}
-	c.lim.device, c.lim.port = name, max(cfg.Port, 1)
+	c.lim.device, c.lim.port, c.lim.forgets = name, max(cfg.Port, 1), isSoftRoCE(name)
 	if err = c.look(cfg); err == nil {
 		if c.pd, err = C.ibv_alloc_pd(context); c.pd == nil {
 			err = null("protection domain", err)
@@ -95,6 +95,12 @@ func openCard(cfg Config) (*verbsCard, error) {
 	}
 	C.ibv_close_device(context)
 	return nil, fmt.Errorf("verbs: device %s, port %d: %w", name, c.lim.port, err)
+}
+
+// isSoftRoCE reports whether a device is emulated by the kernel: such a one names the interface that it uses.
+func isSoftRoCE(device string) bool {
+	_, err := os.Stat("/sys/class/infiniband/" + device + "/parent")
+	return err == nil
 }
 
 // openDevice opens the device with the given name, or the first one if there is no name.

@@ -38,6 +38,15 @@ func TestConformanceTLS(t *testing.T) {
 	})
 }
 
+// Devices of the kernel are known by what they say of themselves.
+func TestSoftRoCE(t *testing.T) {
+	for _, name := range realFabric(t).devices {
+		if isSoft := isSoftRoCE(name); isSoft != strings.HasPrefix(name, "rxe") {
+			t.Errorf("%s is soft-RoCE: %v", name, isSoft)
+		}
+	}
+}
+
 // A card finds a peer without receives, and breaks the connection after a bound.
 func TestRingsRunOutOnACard(t *testing.T) { ringsRunOut(t, realFabric(t)) }
 

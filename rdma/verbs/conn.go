@@ -89,8 +89,10 @@ type conn struct {
 		over       bool        // all that was pending has failed
 		finishing  bool        // the queue is being closed
 		handed     uint64      // the last place with a completion that the card has
+		given      uint64      // the last place that the card has
 		progress   uint64      // how often something pending was done or answered
-		seen       uint64      // progress when stall was started
+		seen       uint64      // progress at the last look
+		idleLooks  int         // how many of the last looks in a row have found no progress
 		stall      *time.Timer // see watchLocked; nil while nothing is pending
 	}
 }
@@ -212,7 +214,7 @@ func (c *conn) issueLocked(o *operation, m *remote) bool {
 		n := min(o.bytes-o.issued, chunkBytes-int(from%rdma.LineBytes), pieceBytes-int(from%pieceBytes)) // chunks end at the end of a line
 		// These are for a ring, which has no bytes to stage.
 		at, end, ok := uint64(0), c.mu.staging.tail, true
-		if c.mu.flow.room() < 2 { // keep room for the READ of markLocked
+		if c.mu.flow.room() < 2 || c.isHeldBackLocked(o) { // keep room for the READ of markLocked
 			return false
 		}
 		if n > 0 {
@@ -226,6 +228,11 @@ func (c *conn) issueLocked(o *operation, m *remote) bool {
 			return true
 		}
 	}
+}
+
+// isHeldBackLocked reports whether an operation has to wait until READs are done, because the card cannot be relied on to do that.
+func (c *conn) isHeldBackLocked(o *operation) bool {
+	return c.q.nic.limits.forgets && o.op != rdma.OpRead && c.mu.flow.isBehindReads(wireWrite)
 }
 
 // requestLocked makes one request.
@@ -547,7 +554,7 @@ func (c *conn) end() {
 	delete(c.q.mu.live, c.serial)
 	c.mu.over = true
 	if c.mu.stall != nil {
-		c.mu.stall.Stop()
+		c.mu.stall.Stop() // if look has begun, it finds the connection broken
 	}
 	before := len(c.q.mu.reports)
 	for i := range c.mu.finished {
@@ -613,9 +620,14 @@ func (c *conn) closingLocked() {
 		return
 	}
 	c.mu.last.op = wireRead // no READ has to settle WRITEs: a closed queue reports none
+	c.emptyWriteLocked(0)
+}
+
+// emptyWriteLocked issues a WRITE of no bytes with a completion, for which there must be room, and gets it ready for the card.
+func (c *conn) emptyWriteLocked(flags uint8) {
 	place := c.mu.flow.settle()
 	c.mu.flow.signal(place)
-	c.mu.batch = append(c.mu.batch, request{pair: c.mu.pair.handle(), op: wireWrite, flags: signalled, id: idOf(c.serial, uint32(place))})
+	c.mu.batch = append(c.mu.batch, request{pair: c.mu.pair.handle(), op: wireWrite, flags: signalled | flags, id: idOf(c.serial, uint32(place))})
 	c.appendLocked(entry{operation: operation{op: rdma.OpWrite, tag: rdma.Unsignalled}, place: place, isMark: true, end: c.mu.staging.tail})
 	c.endBatchLocked()
 }

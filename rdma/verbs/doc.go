@@ -35,6 +35,10 @@
 // cards may wait up to four times as long, and some do. A peer that has no receive left for 0.3
 // s breaks the connection, too.
 //
+// A card may forget requests. So while requests are not known to be done, the
+// queue looks for progress each second, and posts another request if there was none. After 10
+// s without progress the connection breaks.
+//
 // # Operations
 //
 // A post copies the bytes of a WRITE into memory that the card knows, and appends a request.
@@ -46,7 +50,8 @@
 //
 // Requests of a queue pair are carried out in order. But a READ whose answer is lost is
 // repeated, maybe after WRITEs that were posted later, and must not see them. So a WRITE or a
-// ring that follows an unfinished READ is fenced (IBV_SEND_FENCE): it waits for the READ. No
+// ring that follows an unfinished READ is fenced (IBV_SEND_FENCE): it waits for the READ.
+// Soft-RoCE forgets fenced requests: there the queue holds them back until the READ is done. No
 // other request is fenced: a READ after a WRITE sees the WRITE, and WRITEs are never carried
 // out twice or out of order. There are no atomics.
 //

@@ -22,6 +22,8 @@ type wire struct {
 	isSlow  bool             // sends of datagrams are not done until release
 	isMute  bool             // cards carry out requests, and report no completion
 	isDeaf  bool             // completions come later than their requests, and without an event
+	isRxe   bool             // cards must get no fenced requests
+	forgets bool             // the requests that are handed over next wait until there are further ones
 	count   counts
 }
 
@@ -80,7 +82,7 @@ func (w *wire) card() *fakeCard {
 }
 
 func (c *fakeCard) limits() limits {
-	return limits{device: "fake0", port: 1, self: address{mtu: 3, reads: 16}, inline: 64, sends: 1 << 14, reads: 16}
+	return limits{device: "fake0", port: 1, self: address{mtu: 3, reads: 16}, inline: 64, sends: 1 << 14, reads: 16, forgets: c.wire.isRxe}
 }
 
 type fakeRegion struct {
@@ -203,6 +205,7 @@ type fakeLane struct {
 	most     int
 	open     int // queue pairs
 	isClosed bool
+	waiting  []request // see wire.forgets
 }
 
 func (c *fakeCard) lane(receives int) (lane, error) {
@@ -233,6 +236,14 @@ func (l *fakeLane) exchange(requests []request, receives int, done []completion)
 	if l.receives += receives; l.receives > l.most {
 		l.wire.t.Errorf("a receive queue of %d has %d entries", l.most, l.receives)
 	}
+	if l.wire.forgets && len(requests) > 0 {
+		l.wire.forgets = false
+		l.waiting = slices.Clone(requests)
+		return 0, 1, nil
+	}
+	if len(requests) > 0 {
+		l.rememberLocked()
+	}
 	for i := range requests {
 		if i == 0 || requests[i].pair != requests[i-1].pair {
 			doorbells++
@@ -255,6 +266,16 @@ func (l *fakeLane) exchange(requests []request, receives int, done []completion)
 		}
 	}
 	return n, doorbells, nil
+}
+
+// rememberLocked carries out what was forgotten.
+func (l *fakeLane) rememberLocked() {
+	for i := range l.waiting {
+		if p := l.wire.pairs[uint32(l.waiting[i].pair)]; p != nil {
+			p.postLocked(&l.waiting[i])
+		}
+	}
+	l.waiting = nil
 }
 
 // ofConn returns the queue pair of a connection.

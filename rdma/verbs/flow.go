@@ -39,11 +39,16 @@ func (f *flow) next(op wireOp, bytes int) (place uint64, fence bool) {
 		f.lastRead = f.issued
 		return f.issued, false
 	}
-	if f.lastRead > max(f.done, f.lastFence) {
+	if f.isBehindReads(op) {
 		f.lastFence = f.lastRead
 		return f.issued, true
 	}
 	return f.issued, false
+}
+
+// isBehindReads reports whether a request must wait until READs before it are done.
+func (f *flow) isBehindReads(op wireOp) bool {
+	return op != wireRead && f.lastRead > max(f.done, f.lastFence)
 }
 
 // settle issues a READ whose bytes nobody wants, or a WRITE of no bytes, and returns its place. Later WRITEs

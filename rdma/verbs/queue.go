@@ -59,6 +59,7 @@ type Queue struct {
 		reports  []rdma.Completion
 		polls    uint64 // how often Poll has been called
 		progress uint64 // completions that have been taken
+		nudges   uint64 // how often a card has been nudged
 		closed   bool
 		gone     bool // the lane is closed
 	}
@@ -209,7 +210,8 @@ func (q *Queue) exchangeLocked() (isNews bool) {
 		q.mu.requests = q.mu.requests[:0]
 		for i, c := range q.mu.ready {
 			q.mu.requests = append(q.mu.requests, c.mu.batch...)
-			c.mu.batch, c.mu.isReady, c.mu.handed = c.mu.batch[:0], false, c.mu.flow.lastSignal
+			c.mu.batch, c.mu.isReady, c.mu.handed, c.mu.given = c.mu.batch[:0], false, c.mu.flow.lastSignal, c.mu.flow.issued
+			c.watchLocked()
 			q.mu.ready[i] = nil
 		}
 		q.mu.ready = q.mu.ready[:0]

@@ -26,11 +26,12 @@ const (
 	wireWriteRing
 )
 
-// Flags of requests. C has the same ones.
+// Flags of requests. C has the same ones, but for nudging, at which it does not look.
 const (
 	signalled uint8 = 1 << iota // its completion is wanted
 	fenced                      // READs before it are done before it begins
 	inlined                     // its bytes travel with it
+	nudging                     // it only makes the card look at its send queue
 )
 
 // A completion is what a card says of a request, or of a receive.
