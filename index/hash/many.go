@@ -14,7 +14,8 @@ import (
 // Lookups overlap their waiting: for cache misses where this machine is the primary, and
 // for READs where another one is. So LookupMany takes a fraction of the time of as many
 // calls of Lookup (Storm section 5: requests are pipelined), and a smaller fraction for more
-// keys. If it fails, visit has been called for some of the keys.
+// keys. On networks where READs cost more than that, one message to each primary asks for all of
+// its keys (Options.Lookups). If it fails, visit has been called for some of the keys.
 func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 	o, err := tb.open()
 	if err != nil {
@@ -63,6 +64,8 @@ type pipeline struct {
 	// pages hold copies of the lines that may contain a group's keys. The values passed to
 	// visit are in these copies.
 	pages [groupKeys][]byte
+	// far are the keys of other machines, if they may be looked up by messages.
+	far []elsewhere
 	// reads[i] reads the buckets of elsewhere[i] from the primary.
 	elsewhere []elsewhere
 	reads     []worker.PairRead
@@ -153,6 +156,8 @@ func (l *pipeline) end() {
 	for i := range l.groups {
 		l.groups[i].keys = nil
 	}
+	clear(l.far)
+	l.far = l.far[:0]
 	l.op.CountReads(l.looks)
 	l.op.End()
 }
@@ -179,6 +184,9 @@ func (l *pipeline) drain() error {
 		if err := l.turn(nil); err != nil {
 			return err
 		}
+	}
+	if err := l.askPrimaries(); err != nil {
+		return err
 	}
 	return l.readElsewhere()
 }
@@ -310,16 +318,34 @@ func (l *pipeline) settle(g *group, k int) error {
 	return err
 }
 
-// ask looks up a key with hash h that the pipeline could not decide: here, or by a READ of
-// its primary's buckets.
+// ask looks up a key with hash h that the pipeline could not decide: here, by a READ of
+// its primary's buckets, or with the other keys of its primary by a message.
 func (l *pipeline) ask(i int, h uint64, key, page []byte) error {
 	e := elsewhere{i: i, key: key, h: h, s: l.o.dir.find(h)}
 	if l.tb.m.IsPrimary(e.s.first.Addr) {
 		return l.lookup(i, key, page)
 	}
+	if l.tb.asksFrom < keysOfOperation {
+		l.far = append(l.far, e)
+		return nil
+	}
+	return l.read(e)
+}
+
+// read looks a key up by a READ of its primary's buckets, together with others.
+func (l *pipeline) read(e elsewhere) error {
 	l.post(e)
 	if len(l.reads) == readsAtOnce {
 		return l.readElsewhere()
+	}
+	return nil
+}
+
+func (l *pipeline) readAll(keys []elsewhere) error {
+	for _, e := range keys {
+		if err := l.read(e); err != nil {
+			return err
+		}
 	}
 	return nil
 }

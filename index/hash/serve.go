@@ -19,6 +19,7 @@ const (
 	handlerSingle
 	handlerSplit
 	handlerLookup
+	handlerLookups
 )
 
 // A Server runs the operations that other machines ship to the primary of a shard. Each
@@ -26,17 +27,19 @@ const (
 type Server struct {
 	m *txn.Machine
 
-	mu     lockrank.Mutex[lockrank.Leaf]
-	tables map[region.Ptr]*Table
+	mu      lockrank.Mutex[lockrank.Leaf]
+	tables  map[region.Ptr]*Table
+	readers map[region.Ptr]*Table // see reader
 }
 
 // Serve registers the handlers of shipped operations at m. Call it on all machines of an
 // instance, or on none.
 func Serve(m *txn.Machine) *Server {
-	s := &Server{m: m, tables: make(map[region.Ptr]*Table)}
+	s := &Server{m: m, tables: make(map[region.Ptr]*Table), readers: make(map[region.Ptr]*Table)}
 	lookup.Serve(m, handlerLookup, s.lookup)
 	m.Handle(handlerSingle, s.single)
 	m.Handle(handlerSplit, s.startSplit)
+	m.Handle(handlerLookups, s.lookups)
 	return s
 }
 
@@ -53,11 +56,12 @@ func (s *Server) Open(anchor region.Ptr) *Table {
 	return tb
 }
 
-// Forget drops the handle on a table that has been destroyed.
+// Forget drops the handles on a table that has been destroyed.
 func (s *Server) Forget(anchor region.Ptr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tables, anchor)
+	delete(s.readers, anchor)
 }
 
 // table returns the handle on a message's table. It does not keep the handle if the

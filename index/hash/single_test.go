@@ -328,6 +328,7 @@ func TestBadMessages(t *testing.T) {
 		{handlerLookup, nil}, {handlerLookup, at}, {handlerLookup, append(at, 9, 0, 1)},
 		{handlerLookup, append(append(at, key...), 0)}, {handlerLookup, append(other.Append(nil), key...)},
 		{handlerLookup, append(make([]byte, 16), key...)},
+		{handlerLookups, nil}, {handlerLookups, append(at, 9, 0, 1)}, {handlerLookups, append(other.Append(nil), key...)},
 		{handlerSingle, nil}, {handlerSingle, at}, {handlerSingle, append(append(at, key...), byte(singleKinds), 0, 0, 0, 0)},
 		{handlerSingle, append(append(at, key...), 0, 9, 0, 0, 0)}, {handlerSingle, append(append(at, long...), 0, 0, 0, 0, 0)},
 		{handlerSingle, append(append(other.Append(nil), key...), 0, 0, 0, 0, 0)},

@@ -67,7 +67,8 @@ func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr,
 // Options are the settings of one machine's handle on a table.
 type Options struct {
 	// Lookups says how many READs a lookup at another machine makes before it asks the shard's primary (Storm,
-	// one-two-sided operations). If Serve has not been called there, lookups only READ.
+	// one-two-sided operations). If Serve has not been called there, lookups only READ. LookupMany asks once for all keys of a
+	// primary: with TwoSided always, and with Measured where that costs less than READs.
 	Lookups lookup.Way
 }
 
@@ -82,8 +83,10 @@ type Table struct {
 	m      *txn.Machine
 	anchor region.Ptr
 	client *lookup.Client
-	opened atomic.Pointer[opened]
-	stats  counters
+	// asksFrom is how many keys of one primary LookupMany looks up by a message.
+	asksFrom int
+	opened   atomic.Pointer[opened]
+	stats    counters
 
 	here, there combining
 }
@@ -117,7 +120,10 @@ func Open(m *txn.Machine, anchor region.Ptr) *Table { return OpenWith(m, anchor,
 // OpenWith is like Open, but with options.
 func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
 	n := m.Clock().Processors()
-	return &Table{m: m, anchor: anchor, client: lookup.NewClient(m, handlerLookup, opt.Lookups), here: newCombining(n), there: newCombining(n)}
+	return &Table{
+		m: m, anchor: anchor, client: lookup.NewClient(m, handlerLookup, opt.Lookups), asksFrom: asksFrom(opt.Lookups, m.Costs()),
+		here: newCombining(n), there: newCombining(n),
+	}
 }
 
 // Anchor returns the pointer that identifies the table.
