@@ -27,7 +27,9 @@ type assigned struct {
 	gms.Expression
 	column *expression.GetField
 	assign assign
-	rows   int // rows evaluated so far
+	// isLenient is set if NULL becomes the default of the column's type where the column cannot be NULL.
+	isLenient bool
+	rows      int // rows evaluated so far
 }
 
 // An assign converts a value for a column of a type; row is the row's number in the statement.
@@ -47,14 +49,17 @@ func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expres
 	if _, done := set.RightChild.(*assigned); done {
 		return nil
 	}
-	convert, concerns := assign(store.Assign), store.IsAssigned
-	if ignores(n) {
+	convert, concerns, isLenient := assign(store.Assign), store.IsAssigned, false
+	switch {
+	case ignores(n):
 		convert, concerns = cut, isCut
+	case !store.IsStrict(ctx):
+		convert, concerns, isLenient = closest, isClosest, true
 	}
 	if !concerns(column.Type(ctx)) {
 		return nil
 	}
-	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column, assign: convert})
+	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column, assign: convert, isLenient: isLenient})
 }
 
 // defaultOf returns the default of a column, if ON DUPLICATE KEY UPDATE sets the column to DEFAULT; otherwise nil. For
@@ -121,6 +126,9 @@ func (a *assigned) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v == nil && a.isLenient {
+		return notNull(ctx, a.column), nil
+	}
 	return a.assign(ctx, v, a.column.Type(ctx), a.column.Name(), a.rows)
 }
 
@@ -130,7 +138,7 @@ func (a *assigned) WithChildren(ctx *gms.Context, children ...gms.Expression) (g
 	if err != nil {
 		return nil, err
 	}
-	return &assigned{Expression: e, column: a.column, assign: a.assign}, nil
+	return &assigned{Expression: e, column: a.column, assign: a.assign, isLenient: a.isLenient}, nil
 }
 
 // CheckInserted asks for the rows of an INSERT to be checked when they are built.
@@ -138,7 +146,13 @@ func (s *Statement) CheckInserted(ctx *gms.Context, n *plan.InsertInto) {
 	if _, load := n.Source.(*plan.LoadData); load || !reflect.TypeOf(n.Source).Comparable() {
 		return
 	}
-	s.inserted, s.columns, s.ignores = n.Source, n.Destination.Schema(ctx), n.Ignore
+	s.inserted, s.columns, s.convert, s.missing = n.Source, n.Destination.Schema(ctx), store.Assign, nil
+	switch {
+	case n.Ignore:
+		s.convert = cut
+	case !store.IsStrict(ctx):
+		s.convert, s.missing = closest, missingOf(n)
+	}
 }
 
 // TakeInserted returns the check of a node's rows against the columns that they are inserted into,
@@ -147,13 +161,11 @@ func (s *Statement) TakeInserted(n gms.Node) func(gms.RowIter) gms.RowIter {
 	if s.inserted == nil || s.inserted != n {
 		return nil
 	}
-	columns, convert := s.columns, assign(store.Assign)
-	if s.ignores {
-		convert = cut
-	}
-	s.inserted, s.columns = nil, nil
+	i := assignIter{columns: s.columns, assign: s.convert, missing: s.missing}
+	s.inserted, s.columns, s.missing = nil, nil, nil
 	return func(rows gms.RowIter) gms.RowIter {
-		return &assignIter{RowIter: rows, columns: columns, assign: convert}
+		i.RowIter = rows
+		return &i
 	}
 }
 
@@ -162,7 +174,8 @@ type assignIter struct {
 	gms.RowIter
 	columns gms.Schema
 	assign  assign
-	rows    int // rows evaluated so far
+	missing *missing // nil if a missing value is an error
+	rows    int      // rows evaluated so far
 }
 
 // Next implements gms.RowIter.
@@ -175,6 +188,10 @@ func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
 	first := len(row) - len(i.columns) // the columns of an outer scope come first
 	out := row.Copy()
 	for at, c := range i.columns {
+		if row[first+at] == nil && i.missing != nil {
+			out[first+at] = i.missing.value(ctx, at, c)
+			continue
+		}
 		v, err := i.assign(ctx, row[first+at], c.Type, c.Name, i.rows)
 		if err != nil {
 			return nil, err

@@ -6,19 +6,24 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// This file cuts values that do not fit into their column, in statements with IGNORE: texts to the column's length, and
-// negative numbers to the least value of an unsigned column. go-mysql-server cuts bytes in place of characters, panics
-// if the value is no text, in an UPDATE keeps the old text, and takes negative numbers for great ones.
+// This file cuts values that do not fit into their column, in statements with IGNORE: texts to the column's length,
+// negative numbers to the least value of an unsigned column, and decimals to the greatest value of a column of integers. go-mysql-server cuts
+// bytes in place of characters, panics if the value is no text, in an UPDATE keeps the old text, takes negative numbers for great
+// ones, and great decimals for less than they are.
 
 // isCut reports whether IGNORE cuts values of a type.
-func isCut(t gms.Type) bool { return types.IsText(t) || types.IsUnsigned(t) }
+func isCut(t gms.Type) bool { return types.IsText(t) || types.IsInteger(t) || types.IsUnsigned(t) }
 
 // cut is like store.Assign, for a statement with IGNORE: it cuts the value to what the column can hold.
 func cut(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
+	if d, ok := v.(decimal.Decimal); ok && types.IsInteger(t) && !d.IsNegative() {
+		return closestNumber(ctx, v, t, column, row)
+	}
 	if types.IsUnsigned(t) {
 		return cutNegative(ctx, v, t, column, row), nil
 	}

@@ -8,11 +8,13 @@ import gms "github.com/dolthub/go-mysql-server/sql"
 type Statement struct {
 	// load holds what the INSERT being planned carries.
 	load *load
-	// inserted is the source of an INSERT until it is built, and columns are the columns
-	// that its rows go into.
+	// inserted is the source of an INSERT until it is built, columns are the columns
+	// that its rows go into, convert converts values for them, and missing finds those
+	// that are missing.
 	inserted gms.Node
 	columns  gms.Schema
-	ignores  bool // it is an INSERT IGNORE
+	convert  assign
+	missing  *missing
 	// whole is the node whose rows must be read to the end when it is built.
 	whole gms.Node
 	// toldID is set once LAST_INSERT_ID(n) has run.

@@ -247,17 +247,16 @@ func (r *run) updated(ctx *gms.Context, t *plan.ChangedTable, constants []any, r
 	return out, nil
 }
 
-// assigned returns a value in the form in which the column stores it; ErrPlan for NULL in a column that cannot be NULL.
-// number is the row's number, for errors.
+// assigned returns a value in the form in which the column stores it; ErrPlan for NULL in a column that cannot be NULL,
+// and for a value that does not fit if sql_mode is not strict. number is the row's number, for errors.
 func assigned(ctx *gms.Context, t *plan.ChangedTable, set *plan.Setter, v any, number int) (any, error) {
 	typ := set.Column.Type(ctx)
 	v, err := store.Assign(ctx, v, typ, set.Column.Name(), number)
-	switch {
-	case err != nil:
-		return nil, err
-	case v != nil:
+	if err == nil && v != nil {
 		v, _, err = typ.Convert(ctx, v)
-	case !t.Table.Columns[set.Column.Index()].Nullable:
+	}
+	isMissing := err == nil && v == nil && !t.Table.Columns[set.Column.Index()].Nullable
+	if isMissing || (err != nil && !store.IsStrict(ctx)) {
 		err = ErrPlan
 	}
 	return v, err

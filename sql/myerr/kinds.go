@@ -161,6 +161,8 @@ var (
 	ColumnOutOfRange   = kind(1264, "Out of range value for column '%s' at row %d")
 	IncorrectNumber    = kind(1366, "Incorrect %s value: '%s' for column '%s' at row %d")
 	IncorrectTimeOf    = kind(1292, "Incorrect %s value: '%v' for column '%s' at row %d")
+	NoDefault          = kind(1364, "Field '%s' doesn't have a default value")  // a warning
+	NotNull            = kind(1048, "Column '%s' cannot be null")               // a warning
 	DataTruncated      = kind(1265, "Data truncated for column '%s' at row %d") // a warning
 	IncorrectDatetime  = kind(1292, "Incorrect datetime value: '%v'")
 	NoDateInText       = kind(1411, "Incorrect datetime value: '%v' for function str_to_date") // a warning

@@ -104,6 +104,8 @@ var kinds = []struct {
 	{"ColumnOutOfRange", ColumnOutOfRange.New("a", 8), 1264, "22003", "Out of range value for column 'a' at row 8"},
 	{"IncorrectNumber", IncorrectNumber.New("a", "b", "c", 10), 1366, "HY000", "Incorrect a value: 'b' for column 'c' at row 10"},
 	{"IncorrectTimeOf", IncorrectTimeOf.New("a", "b", "c", 10), 1292, "22007", "Incorrect a value: 'b' for column 'c' at row 10"},
+	{"NoDefault", NoDefault.New("a"), 1364, "HY000", "Field 'a' doesn't have a default value"},
+	{"NotNull", NotNull.New("a"), 1048, "23000", "Column 'a' cannot be null"},
 	{"DataTruncated", DataTruncated.New("a", 8), 1265, "01000", "Data truncated for column 'a' at row 8"},
 	{"IncorrectDatetime", IncorrectDatetime.New("a"), 1292, "22007", "Incorrect datetime value: 'a'"},
 	{"NoDateInText", NoDateInText.New("a"), 1411, "HY000", "Incorrect datetime value: 'a' for function str_to_date"},

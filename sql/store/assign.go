@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -32,21 +33,13 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, er
 		}
 		return v, nil
 	}
-	number, isNumber := t.(gms.NumberType)
-	if !isNumber && !types.IsDecimal(t) {
+	if _, isNumber := t.(gms.NumberType); !isNumber && !types.IsDecimal(t) {
 		return v, nil
 	}
 	if s, ok := v.(string); ok && strings.TrimSpace(s) == "" && !types.IsYear(t) && !types.IsBit(t) {
-		return nil, myerr.IncorrectNumber.New(numberName(t), s, column, at)
+		return nil, myerr.IncorrectNumber.New(NumberName(t), s, column, at)
 	}
-	var out any
-	var in gms.ConvertInRange
-	var err error
-	if r, ok := number.(gms.RoundingNumberType); ok {
-		out, in, err = r.ConvertRound(ctx, v)
-	} else {
-		out, in, err = t.Convert(ctx, v)
-	}
+	out, in, err := ConvertNumber(ctx, v, t)
 	switch {
 	case err != nil:
 		return v, nil // go-mysql-server reports the error
@@ -54,6 +47,31 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, er
 		return nil, myerr.ColumnOutOfRange.New(column, at)
 	}
 	return out, nil
+}
+
+// ConvertNumber converts a value to a type of numbers, rounds it, and reports whether the type has it; if not, it returns
+// the nearest number that the type has. A decimal becomes the integer that it is rounded to: go-mysql-server makes a double of it first for
+// BIGINT UNSIGNED, and compares it with the bounds before it is rounded.
+func ConvertNumber(ctx *gms.Context, v any, t gms.Type) (any, gms.ConvertInRange, error) {
+	if d, ok := v.(decimal.Decimal); ok && types.IsInteger(t) && !(d.IsNegative() && types.IsUnsigned(t)) {
+		n := d.Round(0).BigInt()
+		switch {
+		case n.IsInt64():
+			v = n.Int64()
+		case n.IsUint64():
+			v = n.Uint64()
+		case n.Sign() < 0:
+			out, _, err := t.Convert(ctx, int64(math.MinInt64))
+			return out, gms.Underflow, err
+		default:
+			out, _, err := t.Convert(ctx, uint64(math.MaxUint64))
+			return out, gms.Overflow, err
+		}
+	}
+	if r, ok := t.(gms.RoundingNumberType); ok {
+		return r.ConvertRound(ctx, v)
+	}
+	return t.Convert(ctx, v)
 }
 
 func isChar(t gms.Type) bool {
@@ -92,7 +110,8 @@ func inTime(v any, t gms.Type, column string, row int) error {
 	return myerr.IncorrectTimeOf.New("time", text, column, row)
 }
 
-func numberName(t gms.Type) string {
+// NumberName returns the word that MySQL's errors have for a type of numbers.
+func NumberName(t gms.Type) string {
 	switch {
 	case types.IsDecimal(t):
 		return "decimal"

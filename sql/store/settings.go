@@ -41,6 +41,8 @@ type Settings struct {
 	divisions bool
 	// zone is the session's time zone.
 	zone *row.Zone
+	// strict is set if a value that does not fit into its column is an error.
+	strict bool
 	// strictDivisions is set if a division by zero is an error in a statement that changes rows.
 	strictDivisions bool
 }
@@ -87,7 +89,8 @@ func (s *Session) readSettings() *Settings {
 	mode := gms.LoadSqlMode(ctx)
 	r.AnsiQuotes = mode.ParserOptions().AnsiQuotes
 	r.divisions = mode.ModeEnabled(gms.ErrorForDivisionByZero) || mode.ModeEnabled(gms.Traditional)
-	r.strictDivisions = r.divisions && mode.Strict()
+	r.strict = mode.Strict()
+	r.strictDivisions = r.divisions && r.strict
 	if v, err := s.GetSessionVariable(ctx, "time_zone"); err == nil {
 		r.zone, _ = row.ZoneOf(fmt.Sprint(v)) // SET refuses what is no zone
 	}
@@ -103,6 +106,13 @@ func (s *Session) readSettings() *Settings {
 		r.Key += fmt.Sprint(v, "\x00")
 	}
 	return r
+}
+
+// IsStrict reports whether a value that does not fit into its column is an error in a context's session: whether sql_mode
+// is strict.
+func IsStrict(ctx *gms.Context) bool {
+	s, ok := ctx.Session.(ours)
+	return !ok || s.base().Settings().strict
 }
 
 // zoneOf returns the time zone of a context's session.
