@@ -23,6 +23,7 @@ const (
 	wideUnionsRule    analyzer.RuleId = 1009
 	collationsRule    analyzer.RuleId = 1010
 	wholeTimesRule    analyzer.RuleId = 1011
+	recursiveRule     analyzer.RuleId = 1012
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and
