@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
@@ -48,11 +49,62 @@ func nameWindowsOf(s *sqlparser.Select) error {
 		}
 	}
 	texts := make(map[string]bool)
-	return eachOver(s, func(over *sqlparser.Over) error {
+	if err := eachOver(s, func(over *sqlparser.Over) error {
 		err := w.resolve((*sqlparser.WindowDef)(over))
 		tellApart(over, texts)
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	orderByAliases(s)
+	return tellCallsApart(s)
+}
+
+// tellCallsApart makes go-mysql-server distinguish the window functions of a SELECT that it takes for one, and then fails: those
+// of the same text, and the NTILEs over one window, whose numbers are not in its text. The second and further ones
+// are partitioned by constants, which changes nothing else.
+func tellCallsApart(s *sqlparser.Select) error {
+	calls := make(map[string]int)
+	return sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.Select:
+			return n == s, nil
+		case *sqlparser.FuncExpr:
+			if n.Over == nil {
+				return true, nil
+			}
+			text := n.Name.Lowered()
+			if text != "ntile" {
+				text = sqlparser.String(n)
+			}
+			if calls[text]++; calls[text] > 1 {
+				n.Over.PartitionBy = append(slices.Clip(n.Over.PartitionBy), sqlparser.NewStrVal([]byte(strconv.Itoa(calls[text]))))
+			}
+		}
+		return true, nil
+	}, s)
+}
+
+// orderByAliases replaces window functions in ORDER BY that the SELECT returns, too, by the names of their columns:
+// go-mysql-server would find them ambiguous.
+func orderByAliases(s *sqlparser.Select) {
+	for _, order := range s.OrderBy {
+		if f, ok := order.Expr.(*sqlparser.FuncExpr); !ok || f.Over == nil {
+			continue
+		}
+		text := sqlparser.String(order.Expr)
+		for _, e := range s.SelectExprs {
+			column, ok := e.(*sqlparser.AliasedExpr)
+			if !ok || sqlparser.String(column.Expr) != text {
+				continue
+			}
+			if column.As.IsEmpty() {
+				column.As = sqlparser.NewColIdent(cmp.Or(column.InputExpression, text))
+			}
+			order.Expr = &sqlparser.ColName{Name: column.As}
+			break
+		}
+	}
 }
 
 // tellApart makes go-mysql-server distinguish windows that differ only in the end of their frame:
