@@ -34,6 +34,15 @@ func TestRespell(t *testing.T) {
 		{"create table t (a int primary key, key (a) using btree, key k using btree", ""},
 		{"alter table t add key using btree", ""},
 		{"select a from t join u using (a) where 'key using btree (a)' = b", ""},
+		{"savepoint first", "savepoint `first`"},
+		{"rollback work to savepoint first", "rollback work to savepoint `first`"},
+		{"rollback to First;", "rollback to `First`;"},
+		{"release savepoint first", "release savepoint `first`"},
+		{"savepoint `first`", ""},
+		{"rollback", ""},
+		{"rollback to a", ""},
+		{"alter table t drop column a cascade, drop b restrict, drop index i, drop c", "alter table t drop column a , drop b , drop index i, drop c"},
+		{"alter table t add foreign key (a) references u (a) on delete cascade, drop primary key", ""},
 	} {
 		got, found := compat.Respell(tt.query, sqlparser.ParserOptions{})
 		if found != (tt.want != "") || found && got != tt.want {

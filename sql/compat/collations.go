@@ -37,6 +37,9 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 	if ours, err := byPath(ctx, e); ours != nil || err != nil {
 		return ours, transform.NewTree, err
 	}
+	if text := caseOfJSON(ctx, e); text != nil {
+		return text, transform.NewTree, nil
+	}
 	var instead gms.Expression
 	switch e := e.(type) {
 	case *expression.HashInTuple:

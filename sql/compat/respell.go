@@ -29,11 +29,13 @@ import (
 //     (withKeys);
 //   - columns in the lists of USING and REFERENCES whose names are words of SQL are quoted;
 //   - index hints are removed;
+//   - names of savepoints that are words of SQL are quoted;
+//   - RESTRICT and CASCADE are removed from ALTER TABLE ... DROP COLUMN;
 //   - USING BTREE or USING HASH of a key moves behind its columns;
 //   - units of several parts, such as DAY_HOUR, are quoted.
 func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []Edit
-	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns, keyMethods, listWords, indexHints, compoundUnits} {
+	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns, keyMethods, listWords, indexHints, savepointWords, dropBehaviors, compoundUnits} {
 		edits = append(edits, rule(NewTokens(query, o))...)
 	}
 	if len(edits) == 0 {
