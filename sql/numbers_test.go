@@ -8,6 +8,9 @@ import "testing"
 func TestNumbers(t *testing.T) {
 	const setup = "create table t (i int, b bigint, s smallint, d decimal(20,0), n decimal(10,3), f double, u bigint unsigned); insert into t values (-2147483648, -9223372036854775808, -32768, 99999999999999999999, -1.567, -2.5, 18446744073709551615)"
 	for _, s := range []shows{
+		{setup, "select round(u, -1) from t", "error 1690"},
+		{setup, "select truncate(u, -1), round(u, 1), truncate(u, 2), truncate(b, -3), round(i, -2), round(s, -30) from t", "18446744073709551610 | 18446744073709551615 | 18446744073709551615 | -9223372036854775000 | -2147483600 | 0\n"},
+		{setup, "select truncate(-5000111000111000155, -1), round(-5000111000111000155, -1), round(15000111000111000155, -1), round(15, -1), round(-15, -1), round(14, -1), truncate(-19, -1), round(7, 2), round(null, 1), round(7, null)", "-5000111000111000150 | -5000111000111000160 | 15000111000111000160 | 20 | -20 | 10 | -10 | 7 | NULL | NULL\n"},
 		{setup, "select abs(i), abs(s), abs(d), abs(n), abs(f), abs(u), abs(null), abs('-3') from t", "2147483648 | 32768 | 99999999999999999999 | 1.567 | 2.5 | 18446744073709551615 | NULL | 3\n"},
 		{setup, "select abs(b) from t", "error 1690"},
 		{setup, "select sign(0.25), sign(-0.25), sign(n), sign(f), sign(u), sign(0), sign('-0.5'), sign(null) from t", "1 | -1 | -1 | -1 | 1 | 0 | -1 | NULL\n"},

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"math"
+	"math/big"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -42,8 +43,11 @@ func numberFunction(name string) (gms.Function, bool) {
 		}
 	case "round":
 		ours = func(ctx *gms.Context, args []gms.Expression) *scalar {
-			if types.IsFloat(args[0].Type(ctx)) {
+			switch t := args[0].Type(ctx); {
+			case types.IsFloat(t):
 				return &scalar{name, 1, 2, always(types.Float64), rounded}
+			case types.IsInteger(t) && len(args) == 2 && types.IsNumber(args[1].Type(ctx)):
+				return &scalar{name, 2, 2, integerType, roundedInteger}
 			}
 			return nil
 		}
@@ -51,6 +55,9 @@ func numberFunction(name string) (gms.Function, bool) {
 		ours = func(ctx *gms.Context, args []gms.Expression) *scalar {
 			if t, ok := args[0].Type(ctx).(gms.DecimalType); ok && !t.Equals(types.InternalDecimalType) && len(args) == 2 && types.IsNumber(args[1].Type(ctx)) {
 				return &scalar{name, 2, 2, truncatedType, truncated}
+			}
+			if len(args) == 2 && types.IsInteger(args[0].Type(ctx)) && types.IsNumber(args[1].Type(ctx)) {
+				return &scalar{name, 2, 2, integerType, truncatedInteger}
 			}
 			return nil
 		}
@@ -125,6 +132,55 @@ func rounded(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	default:
 		return plainZero(math.RoundToEven(scaled) / scale), nil
 	}
+}
+
+// integerType returns the type of ROUND and TRUNCATE of an integer.
+func integerType(ctx *gms.Context, args []gms.Expression) gms.Type {
+	if types.IsUnsigned(args[0].Type(ctx)) {
+		return types.Uint64
+	}
+	return types.Int64
+}
+
+// roundedInteger computes ROUND of an integer, whose last digits go-mysql-server loses.
+func roundedInteger(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
+	return shortenedInteger(ctx, c, v, decimal.Decimal.Round)
+}
+
+// truncatedInteger computes TRUNCATE of an integer, whose last digits go-mysql-server loses.
+func truncatedInteger(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
+	return shortenedInteger(ctx, c, v, decimal.Decimal.Truncate)
+}
+
+// shortenedInteger shortens an integer to a multiple of a power of ten.
+func shortenedInteger(ctx *gms.Context, c *scalarCall, v gms.Row, shorten func(decimal.Decimal, int32) decimal.Decimal) (any, error) {
+	typ := c.Type(ctx)
+	n, _, err := typ.Convert(ctx, v[0])
+	if err != nil {
+		return nil, err
+	}
+	digits, err := wholeOf(ctx, v[1])
+	if err != nil || digits >= 0 {
+		return n, err
+	}
+	places := int32(min(-digits, types.DecimalTypeMaxPrecision))
+	whole := shorten(decimal.NewFromBigInt(bigOf(n), -places), 0).Shift(places).BigInt()
+	switch {
+	case typ == types.Uint64 && whole.IsUint64():
+		return whole.Uint64(), nil
+	case typ == types.Int64 && whole.IsInt64():
+		return whole.Int64(), nil
+	}
+	return nil, myerr.OutOfRange.New(strings.ToUpper(typ.String()), c.String())
+}
+
+// bigOf returns an int64 or uint64 as a big integer.
+func bigOf(v any) *big.Int {
+	if n, ok := v.(uint64); ok {
+		return new(big.Int).SetUint64(n)
+	}
+	n, _ := v.(int64)
+	return big.NewInt(n)
 }
 
 // plainZero returns 0 for -0, which MySQL prints without the sign.
