@@ -25,6 +25,7 @@ const (
 //   - GROUP_CONCAT, which uses only the first of several expressions;
 //   - aggregates in subqueries;
 //   - casts to CHAR, whose type lacks the collation;
+//   - CASE of decimals and whole numbers, which has too many digits;
 //   - CUME_DIST, and intervals of several units or with a minus before them.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
@@ -37,6 +38,13 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	}
 	if ContainsFold(query, "order") && (ContainsFold(query, "union") || ContainsFold(query, "intersect") || ContainsFold(query, "except")) {
 		nameConstants(stmt)
+	}
+	if ContainsFold(query, "case") {
+		if d, ok := stmt.(*sqlparser.DDL); ok && d.OptSelect != nil {
+			decideCases(d.OptSelect)
+		} else if runsNow(stmt) {
+			decideCases(stmt)
+		}
 	}
 	aggregates := ContainsFold(query, "sum") || ContainsFold(query, "avg") || ContainsFold(query, "std") || ContainsFold(query, "var")
 	groups := ContainsFold(query, "group_concat")

@@ -31,6 +31,8 @@ func StandIn(name string) (gms.Function, bool) {
 		return nestedArgument, true
 	case name == toTextName:
 		return toText, true
+	case name == decidedName:
+		return decided, true
 	case name == quantifiedName:
 		return quantifiedFunction, true
 	case strings.HasPrefix(name, "farmsql.") && (strings.HasSuffix(name, ".any") || strings.HasSuffix(name, ".some") || strings.HasSuffix(name, ".all")):
@@ -63,7 +65,7 @@ func StandIn(name string) (gms.Function, bool) {
 	case name == "greatest" || name == "least":
 		return timesFunction(name, withCollation(name, f)), true
 	}
-	return withCollation(name, f), true
+	return withCollation(name, ofDecimals(name, f)), true
 }
 
 // Replacements of go-mysql-server's functions.
