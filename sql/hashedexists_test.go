@@ -20,7 +20,7 @@ func TestHashedExists(t *testing.T) {
 		s.testTwice(t)
 	}
 	const query = "select id from a where not exists (select 1 from b where b.n = a.n and b.x <> a.id)"
-	if got := (shows{setup: tables}).client(t).shown("explain format=tree " + query); !strings.Contains(got, "HashLookup") {
+	if got := (shows{setup: tables}).client(t).shown("explain format=tree " + query); !strings.Contains(got, "by hash") {
 		t.Errorf("the right side is not hashed:\n%s", got)
 	}
 }

@@ -98,7 +98,7 @@ func (r *run) estimate(ctx *gms.Context, n plan.Node) float64 {
 	case *plan.Join:
 		o := r.chooseOrder(ctx, n)
 		_, passed := r.outerRows(ctx, n, o)
-		rows, _ := r.stepsOf(ctx, n, o)
+		rows, _ := r.stepsOf(ctx, n, o, passed)
 		return passed * rows
 	case *plan.Limit:
 		return min(float64(r.wanted(n)), r.estimate(ctx, n.Child))

@@ -20,6 +20,8 @@ const (
 	ofEquality, ofRange, ofPattern = 0.1, 0.33, 0.1
 	// perScanned is what a row that a scan passes over costs, in lookups of a row.
 	perScanned = 0.2
+	// perKept is what it costs to find a row in a hash table.
+	perKept = 0.1
 )
 
 // cheapestOrder returns the order that reads the fewest rows for the values of this execution.
@@ -40,8 +42,8 @@ func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
 			ended := r.untilWanted(n.Wants, rows, pass)
 			rows, pass = ended, pass*ended/max(rows, 1)
 		}
-		_, lookups := r.stepsOf(ctx, n, o)
-		if c := rows*perScanned + pass*(1+lookups); c < cost {
+		_, lookups := r.stepsOf(ctx, n, o, pass)
+		if c := rows*perScanned + pass + lookups; c < cost {
 			best, cost = i, c
 		}
 	}
@@ -60,15 +62,15 @@ func (r *run) outerRows(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) (read
 	return read, min(read, max(1, total*partOf(t.Where)))
 }
 
-// stepsOf returns about how many rows an order returns for each row of the outermost table, and how
-// many it looks up for it. A semi-join or anti-join counts as if it kept all rows.
-func (r *run) stepsOf(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) (rows, lookups float64) {
+// stepsOf returns about how many rows an order returns for each row of the outermost table, and what it costs to find the
+// rows of the other tables for all of outer rows. A semi-join or anti-join counts as if it kept all rows.
+func (r *run) stepsOf(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder, outer float64) (rows, lookups float64) {
 	rows = 1
 	for i := range o.Steps {
 		s := &o.Steps[i]
 		t := &n.Tables[s.Table]
 		found := r.found(ctx, n, s)
-		lookups += rows * max(1, found)
+		lookups += r.costOf(ctx, t, s, outer*rows, found)
 		switch {
 		case t.IsSet:
 			rows *= inSet
@@ -79,6 +81,20 @@ func (r *run) stepsOf(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) (rows, 
 		}
 	}
 	return rows, lookups
+}
+
+// costOf returns what it costs to find the rows of a step for some rows of the tables before: it looks up all of them, or so many
+// that it then reads the whole table.
+func (r *run) costOf(ctx *gms.Context, t *plan.JoinTable, s *plan.JoinStep, rows, found float64) float64 {
+	lookups := rows * max(1, found)
+	if t.Source != nil || s.IsKept {
+		return lookups
+	}
+	total := r.rowsOf(ctx, t.Scan)
+	if before := max(spareLooksMin, total/spareRows); total <= spareRowsMax && before < rows {
+		return min(lookups, (before+rows*perKept)*max(1, found)+total*perScanned)
+	}
+	return lookups
 }
 
 // found returns about how many rows a step finds for each row of the tables before.

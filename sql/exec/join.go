@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/plan"
@@ -12,6 +14,9 @@ func (r *run) join(ctx *gms.Context, n *plan.Join) (gms.RowIter, error) {
 		return nil, ErrPlan // a join would have to lock the rows that it returns, and no others
 	}
 	o := r.chooseOrder(ctx, n)
+	if r.isTurnedBetter(ctx, n, o) {
+		return nil, ErrPlan
+	}
 	rows, err := r.outermost(ctx, &n.Tables[o.Outer], o.Access)
 	if err != nil {
 		return nil, err
@@ -22,11 +27,27 @@ func (r *run) join(ctx *gms.Context, n *plan.Join) (gms.RowIter, error) {
 	}
 	rows = &widened{rows, where, n.Tables[o.Outer].Offset, n.Width()}
 	for i := range o.Steps {
-		if rows, ok = r.step(n, &o.Steps[i], rows); !ok {
+		if rows, ok = r.step(ctx, n, &o.Steps[i], rows); !ok {
 			return nil, ErrPlan
 		}
 	}
 	return rows, nil
+}
+
+// fewTests is how many times fewer rows than the outermost table the table of an EXISTS must have for an order to be better that
+// begins with the rows of the EXISTS.
+const fewTests = 8
+
+// isTurnedBetter reports whether an order that reads all rows of its outermost table tests them against a table with few rows. It is
+// better to begin with these, as go-mysql-server can.
+func (r *run) isTurnedBetter(ctx *gms.Context, n *plan.Join, o *plan.JoinOrder) bool {
+	outer := &n.Tables[o.Outer]
+	if len(outer.Access) > 0 || outer.Source != nil {
+		return false
+	}
+	return slices.ContainsFunc(n.Tables, func(t plan.JoinTable) bool {
+		return t.Kind == plan.Semi && t.Source == nil && fewTests*r.rowsOf(ctx, t.Scan) < r.rowsOf(ctx, outer.Scan)
+	})
 }
 
 // joinTest returns the test of some of a join's conditions; false if a value is not plain.

@@ -144,7 +144,9 @@ func (r *run) source(ctx *gms.Context, t *plan.JoinTable) (gms.RowIter, error) {
 		if len(t.Access) > 1 {
 			number = r.cheapest(ctx, t.Scan)
 		}
-		return r.scanBy(ctx, t.Scan, accessOf(t.Scan, number))
+		whole := *t.Scan
+		whole.Whole = true
+		return r.scanBy(ctx, &whole, accessOf(t.Scan, number))
 	}
 	passes, ok := (&compiler{t.Scan.Place, t.Codec, r.values}).compile(whereOf(t.Scan))
 	if !ok {

@@ -16,9 +16,11 @@ type step struct {
 	r      *run
 	table  *store.Table
 	lookup *lookup
-	// kept has the table's rows, if there is no lookup.
-	kept   *kept
-	passes func(*gms.Context, gms.Row) (bool, error)
+	// kept has the table's rows, if there is no lookup. spare becomes kept after spareAt lookups; it may be nil.
+	kept    *kept
+	spare   *kept
+	spareAt int
+	passes  func(*gms.Context, gms.Row) (bool, error)
 	// on decides whether a row of the table belongs to a row of the earlier tables. where decides
 	// whether the joined row is returned.
 	on, where test
@@ -46,7 +48,7 @@ type step struct {
 }
 
 // step returns the rows of a step; false if a value is not plain.
-func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIter, bool) {
+func (r *run) step(ctx *gms.Context, n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIter, bool) {
 	if s.IsKept {
 		return r.keptStep(n, s, outer)
 	}
@@ -62,9 +64,16 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 		first = 1
 	}
 	isUnique := s.Lookup.IsUnique(t.Table)
+	isFar := isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index)
+	var spare *kept
+	spareAt := 0
+	if !isFar {
+		spare, spareAt = r.spareOf(ctx, n, s)
+	}
 	return &step{
 		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind, reverse: s.Reverse,
-		first: first, changes: r.changes(t.Table), isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
+		first: first, changes: r.changes(t.Table), isUnique: isUnique, together: 1, isFar: isFar,
+		spare: spare, spareAt: spareAt,
 	}, hasPasses && hasWhere && hasOn && hasLookup
 }
 
@@ -163,6 +172,11 @@ func unlessEnd(err error) error {
 func (s *step) next(ctx *gms.Context) error {
 	if s.looks++; s.looks%store.RowsBetweenLooks == 0 {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	if s.spare != nil && s.looks > s.spareAt {
+		if err := s.keep(ctx); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,8 @@ type JoinTable struct {
 	// nil for a column that only its expression can compare.
 	Source Node
 	codecs []*row.KeyCodec
+	// isIn is set for the table of a semi-join that is IN, not EXISTS.
+	isIn bool
 	// IsSet is set if the first column of Source is a set: equal rows count once, and rows with NULL do not count.
 	IsSet bool
 	// On has the conditions on the joined rows that decide, together with those of the scan, which rows

@@ -113,13 +113,12 @@ func newOrderFinder(j *Join, tables [][]int, keeps bool) *orderFinder {
 }
 
 // find returns the order that begins with the table outer, read by one of its accesses. It returns false if some
-// other table cannot be looked up. It also returns false if outer is a table without an access, and the
-// join tests its rows against a subquery: an order that begins with the subquery's rows might be better.
+// other table cannot be looked up. It also returns false if outer is a table without an access, and an order
+// that begins with the rows of a subquery might be better.
 func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	o := JoinOrder{Outer: outer, Access: access}
 	scan := f.Tables[outer].Scan
-	hasTest := slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() })
-	if hasTest && len(scan.Access) == 0 && f.Tables[outer].Source == nil {
+	if len(scan.Access) == 0 && f.Tables[outer].Source == nil && slices.ContainsFunc(f.Tables, isSelective) {
 		return o, false
 	}
 	// The first table that may have several rows decides whether the joined rows are ordered. isOne is set until then:
@@ -149,6 +148,11 @@ func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	}
 	o.Ordered = (o.Ordered || isOne) && len(f.Order) > 0
 	return o, true
+}
+
+// isSelective reports whether a table is that of a semi-join, and few of its rows may meet the conditions of its subquery.
+func isSelective(t JoinTable) bool {
+	return t.Kind == Semi && (t.isIn || len(t.Access) > 0)
 }
 
 // isOneOf reports whether a step reads one row at most.

@@ -213,7 +213,7 @@ func (j *joinBuilder) semiJoin(semi semiJoin) (scope, error) {
 	if err != nil {
 		return scope{}, err
 	}
-	j.Tables[t].Kind, j.on[t] = semi.kind, on
+	j.Tables[t].Kind, j.Tables[t].isIn, j.on[t] = semi.kind, semi.left != nil, on
 	return s, nil
 }
 
