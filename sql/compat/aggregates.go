@@ -236,8 +236,8 @@ func (a *ExactAggregate) NewWindowFunction(ctx *gms.Context) (gms.WindowFunction
 	return &doubleWindow{WindowFunction: w, child: child}, err
 }
 
-// result returns the aggregate of values that are not NULL: count is their number, and sum their sum.
-func (a *ExactAggregate) result(sum decimal.Decimal, count int64) any {
+// Result returns the aggregate of values that are not NULL: count is their number, and sum their sum.
+func (a *ExactAggregate) Result(sum decimal.Decimal, count int64) any {
 	if count == 0 {
 		return nil
 	}
@@ -314,7 +314,7 @@ func (b *exactBuffer) Update(ctx *gms.Context, row gms.Row) error {
 
 // Eval implements gms.AggregationBuffer.
 func (b *exactBuffer) Eval(*gms.Context) (any, error) {
-	return b.result(b.total.Sum(), b.total.Rows), nil
+	return b.Result(b.total.Sum(), b.total.Rows), nil
 }
 
 // Dispose implements gms.Disposable.
@@ -359,7 +359,7 @@ func (w *exactWindow) Compute(_ *gms.Context, frame gms.WindowInterval, _ gms.Wi
 		return nil, nil
 	}
 	from, to := frame.Start-w.start, frame.End-w.start
-	return w.result(w.sums[to].Sub(w.sums[from]), w.rows[to]-w.rows[from]), nil
+	return w.Result(w.sums[to].Sub(w.sums[from]), w.rows[to]-w.rows[from]), nil
 }
 
 // Dispose implements gms.Disposable.

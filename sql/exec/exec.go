@@ -55,6 +55,9 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		if scan, ok := countsRows(ctx, n); ok {
 			return r.counted(ctx, scan)
 		}
+		if rows, ok, err := r.totals(ctx, n); ok || err != nil {
+			return rows, err
+		}
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
 			return executor.NewGroups(ctx, &r.s.Holding, gmsplan.NewGroupBy(n.Exprs, n.By, nil), rows)
 		})
