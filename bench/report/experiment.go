@@ -51,6 +51,7 @@ var quickMore = map[string][]string{
 	"micro":   {"-short"},
 	"compare": {"--quick"},
 	"lease":   {"--lease", "50ms,400ms"},
+	"tpch":    {"--scale", "0.001", "--rounds", "2"},
 	"shapes":  {"--rows", "2000", "--rounds", "1", "--turn", "1ms"},
 	"failure": {"--region-size", "4MiB", "--pace", "aggressive", "--subscribers", "200", "--warm-up", "100ms", "--before", "200ms", "--after", "200ms"},
 }

@@ -327,6 +327,30 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestTPCH(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	put(t, &o, queried, 1, `{"conditions": {"scale": {"n": 150000, "unit": "orders"}, "durability": "tmpfs"}, "servers": ["farmsql", "MariaDB"], "versions": ["1", "2"],
+		"settings": ["x", "y"], "scale": 0.1, "rounds": 6, "rows": [
+		{"query": 1, "rows": 4, "figures": [{"processor": 500, "latency": 510, "firstProcessor": 1000}, {"processor": 100, "latency": 102, "firstProcessor": 150}],
+			"ratio": 0.2, "lowest": 0.1, "highest": 0.3, "first": 0.15, "latency": 0.2},
+		{"query": 2, "figures": [{}, {}], "difference": "row 1: 1 | 2"}]}`)
+	file := document(t, "Old.\n")
+	text := written(t, o, file)
+	for _, want := range []string{
+		"farmsql 1 (x) beside MariaDB 2 (`y`)", "scale 0.1, 150,000 orders; 1 run of 6 executions", "memory of both: tmpfs.",
+		"| Q1 | 4 | 100 | 500 | 0.200 | 0.100 to 0.300 | 102 | 510 | 0.200 | 150 | 1000 | 0.150 |\n", `| Q2 | WRONG, row 1: 1 \| 2 |`,
+		"processor times is 0.20. Slower than a third of MariaDB: Q1.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	put(t, &o, queried, 1, `{"rows": 5}`)
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "report: tpch: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestShapes(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 1}
 	row := func(shape, mode, rest string) string {

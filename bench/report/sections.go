@@ -27,6 +27,7 @@ var sections = []section{
 	{"lease", []experiment{leases}, (*page).lease},
 	{"compare", []experiment{compare}, (*page).compare},
 	{"shapes", []experiment{shaped}, (*page).shapes},
+	{"tpch", []experiment{queried}, (*page).tpch},
 	{"profiles", experimentsOf(profiles, func(v variant) experiment { return v.experiment }), (*page).profiles},
 	{"micro", []experiment{micro}, (*page).micro},
 }

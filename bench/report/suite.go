@@ -261,6 +261,7 @@ var (
 	compare = experiment{name: "compare", tool: compareScript, once: true, isLarge: true}
 	leases  = experiment{name: "lease", args: "lease --duration 20s", isForeign: true, once: true}
 	shaped  = experiment{name: "shapes", args: "shapes --rounds 5 --seed 1", isForeign: true, once: true, isLarge: true}
+	queried = experiment{name: "tpch", args: "tpch --scale 0.1 --rounds 3 --seed 1", isForeign: true, once: true, isLarge: true}
 )
 
 // failures are the kinds of failures, by SIGKILL unless a row says otherwise. With ten machines a

@@ -72,16 +72,16 @@ func Measure(ctx context.Context, cfg Config) (res *Result, err error) {
 		return nil, fmt.Errorf("bench/shapes: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	mariaDB, err := startMariaDB(ctx, folder)
+	mariaDB, err := StartMariaDB(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, mariaDB.stop()) }()
-	farmsql, err := startFarmsql(ctx, cfg.Program, folder)
+	defer func() { err = errors.Join(err, mariaDB.Stop()) }()
+	farmsql, err := StartFarmsql(ctx, cfg.Program, folder)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, farmsql.stop()) }()
+	defer func() { err = errors.Join(err, farmsql.Stop()) }()
 	res, err = compareServers(ctx, cfg, [2]*Server{farmsql, mariaDB})
 	if err == nil {
 		res.Conditions.Durability = bench.DurabilityOf(folder)
@@ -163,7 +163,7 @@ func (r *run) names() [2]string { return [2]string{r.servers[0].Name, r.servers[
 func (r *run) measure(ctx context.Context, chosen []*Shape) (*Result, error) {
 	res := &Result{Rounds: r.cfg.Rounds, TurnSeconds: r.cfg.Turn.Seconds(), Modes: r.modes, Servers: r.names()}
 	for i, s := range r.servers {
-		version, err := s.version(ctx)
+		version, err := s.Version(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (r *run) measure(ctx context.Context, chosen []*Shape) (*Result, error) {
 // processorTime returns the processor time of both servers together.
 func (r *run) processorTime() (sum time.Duration, err error) {
 	for _, s := range r.servers {
-		t, err := s.processor()
+		t, err := s.Processor()
 		if err != nil {
 			return 0, err
 		}
@@ -329,7 +329,7 @@ func (t *turn) chunk(ctx context.Context, s *session, shape *Shape, parameters *
 			return err
 		}
 	}
-	before, err := s.server.processor()
+	before, err := s.server.Processor()
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (t *turn) chunk(ctx context.Context, s *session, shape *Shape, parameters *
 		took += l
 		latencies = append(latencies, l)
 	}
-	after, err := s.server.processor()
+	after, err := s.server.Processor()
 	if err != nil {
 		return err
 	}

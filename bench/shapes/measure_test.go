@@ -265,10 +265,10 @@ func TestServerFails(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho first\necho no room >&2\nexit 3\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startFarmsql(t.Context(), script, folder); err == nil || !strings.Contains(err.Error(), "farmsql ended while it started (exit status 3): no room") {
+	if _, err := StartFarmsql(t.Context(), script, folder); err == nil || !strings.Contains(err.Error(), "farmsql ended while it started (exit status 3): no room") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := startFarmsql(t.Context(), filepath.Join(folder, "nothing"), folder); err == nil || !strings.Contains(err.Error(), "nothing") {
+	if _, err := StartFarmsql(t.Context(), filepath.Join(folder, "nothing"), folder); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("error %v", err)
 	}
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec sleep 100\n"), 0o777); err != nil {
@@ -276,7 +276,7 @@ func TestServerFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("the test waits no longer"))
 	defer cancel()
-	if _, err := startFarmsql(ctx, script, folder); err == nil || !strings.Contains(err.Error(), "the test waits no longer") {
+	if _, err := StartFarmsql(ctx, script, folder); err == nil || !strings.Contains(err.Error(), "the test waits no longer") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := find("no-such-mariadbd"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "mariadb-server-core") {
@@ -293,7 +293,7 @@ func TestServerFails(t *testing.T) {
 func TestProcessor(t *testing.T) {
 	s := &Server{Name: "this", Process: os.Getpid()}
 	at := func() time.Duration {
-		d, err := s.processor()
+		d, err := s.Processor()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestProcessor(t *testing.T) {
 	for at()-begin < 20*time.Millisecond { // the loop ends only if the clock counts this work
 	}
 	s.Process = 1 << 22 // above the largest number of a process
-	if _, err := s.processor(); err == nil || !strings.Contains(err.Error(), "process 4194304") {
+	if _, err := s.Processor(); err == nil || !strings.Contains(err.Error(), "process 4194304") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -37,8 +37,8 @@ var ErrMissing = errors.New("bench/shapes: a program is missing")
 // readyPatience is how long a server may take to start.
 const readyPatience = time.Minute
 
-// startFarmsql starts farmsql with a folder for its data.
-func startFarmsql(ctx context.Context, program, folder string) (*Server, error) {
+// StartFarmsql starts farmsql with a folder for its data.
+func StartFarmsql(ctx context.Context, program, folder string) (*Server, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ var mariaDBSettings = []string{
 	"--skip-log-bin", "--performance-schema=0", "--query-cache-type=0", "--character-set-server=utf8mb4",
 }
 
-// startMariaDB makes an empty database in a folder, and starts MariaDB there.
-func startMariaDB(ctx context.Context, folder string) (*Server, error) {
+// StartMariaDB makes an empty database in a folder, and starts MariaDB there.
+func StartMariaDB(ctx context.Context, folder string) (*Server, error) {
 	install, err := find("mariadb-install-db")
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *Server) start(ctx context.Context, command *exec.Cmd, folder string) er
 	s.command, s.Process = command, command.Process.Pid
 	go func() { s.ended <- command.Wait() }()
 	if err := s.awaitReady(ctx); err != nil {
-		return errors.Join(err, s.stop())
+		return errors.Join(err, s.Stop())
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (s *Server) start(ctx context.Context, command *exec.Cmd, folder string) er
 func (s *Server) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyPatience, errors.New("it did not serve clients in time"))
 	defer cancel()
-	db, err := s.open()
+	db, err := s.Open()
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case end := <-s.ended:
-			s.ended <- end // for stop
+			s.ended <- end // for Stop
 			return fmt.Errorf("bench/shapes: %s ended while it started (%v): %s", s.Name, end, s.lastWords())
 		case <-ctx.Done():
 			return fmt.Errorf("bench/shapes: %s: %w (%w): %s", s.Name, context.Cause(ctx), err, s.lastWords())
@@ -163,8 +163,8 @@ func lastLine(text []byte) string {
 // stopPatience is how long a server may take to stop before it is killed.
 const stopPatience = 10 * time.Second
 
-// stop ends the server, if this process has started it.
-func (s *Server) stop() error {
+// Stop ends the server, if this process has started it.
+func (s *Server) Stop() error {
 	if s.command == nil {
 		return nil
 	}
@@ -179,8 +179,8 @@ func (s *Server) stop() error {
 	}
 }
 
-// open opens the server for clients. The driver writes parameters into the text of statements that are not prepared.
-func (s *Server) open() (*sql.DB, error) {
+// Open opens the server for clients. The driver writes parameters into the text of statements that are not prepared.
+func (s *Server) Open() (*sql.DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User = "tcp", s.Address, "root"
 	cfg.InterpolateParams = true
@@ -192,9 +192,9 @@ func (s *Server) open() (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// version returns the server's version, as the server states it.
-func (s *Server) version(ctx context.Context) (version string, err error) {
-	db, err := s.open()
+// Version returns the server's version, as the server states it.
+func (s *Server) Version(ctx context.Context) (version string, err error) {
+	db, err := s.Open()
 	if err != nil {
 		return "", err
 	}
@@ -205,9 +205,9 @@ func (s *Server) version(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// processor returns the processor time that the server's process has taken, in all of its
+// Processor returns the processor time that the server's process has taken, in all of its
 // threads, including threads that have ended.
-func (s *Server) processor() (time.Duration, error) {
+func (s *Server) Processor() (time.Duration, error) {
 	// The clock of a process (clock_getcpuclockid): its number, inverted, and the kind of clock that
 	// counts nanoseconds in user and in system mode.
 	const scheduled = 2

@@ -38,7 +38,7 @@ type session struct {
 func openSession(ctx context.Context, server *Server, mode Mode) (*session, error) {
 	s := &session{server: server, mode: mode}
 	var err error
-	if s.db, err = server.open(); err != nil {
+	if s.db, err = server.Open(); err != nil {
 		return nil, err
 	}
 	s.db.SetMaxIdleConns(-1)

@@ -25,6 +25,7 @@ type commands struct {
 	TAO  taoCommand  `cmd:"" name:"tao" help:"A social graph: reads of nodes and edges as Facebook's TAO has them, few updates."`
 
 	Shapes  shapesCommand  `cmd:"" help:"Statements as applications and ORMs send them, beside MariaDB: processor time and latency of each."`
+	TPCH    tpchCommand    `cmd:"" name:"tpch" help:"The 22 queries of TPC-H, beside MariaDB: processor time and latency of each, and the same results."`
 	Failure failureCommand `cmd:"" help:"What the failure of machines costs the others, while they run TATP."`
 	Growth  growthCommand  `cmd:"" help:"What it costs the clients that machines join and leave, while they run TPC-C."`
 	Lease   leaseCommand   `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`

@@ -48,6 +48,7 @@ var layers = [][]string{
 	{"cmd/farmsql"}, // above the benchmarks: what they need to draw and to profile is not in the server
 	{"bench", "bench/micro", "bench/micro/table", "bench/costs"},
 	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/growth", "bench/shapes", "bench/rdma", "bench/costs/coststest"},
+	{"bench/tpch"}, // beside a MariaDB that bench/shapes starts
 	{"bench/compare", "bench/report"},
 	{"cmd/farmsql-bench"},
 	{"internal/lists"},
