@@ -7,6 +7,7 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
@@ -56,6 +57,9 @@ func (c *compiler) compile(cond plan.Condition) (test, bool) {
 		at := c.place(cond.Column)
 		return func(_ *gms.Context, r gms.Row) (truth, error) { return truthOf((r[at] == nil) != cond.Not), nil }, true
 	case plan.Other:
+		if in, ok := cond.Expr.(*expression.InTuple); ok && isConstantList(in.Right()) {
+			return remembered(in), true
+		}
 		return func(ctx *gms.Context, r gms.Row) (truth, error) {
 			v, err := gms.EvaluateCondition(ctx, cond.Expr, r)
 			switch {
