@@ -65,6 +65,11 @@ func (in *inner) suffix(i int) []byte {
 // child returns the child that leads to pos. pos must be between the fences.
 func (in *inner) child(pos position) (region.Ptr, error) {
 	in.touch()
+	return in.childFor(pos)
+}
+
+// childFor is child of a node that the processor has probably fetched.
+func (in *inner) childFor(pos position) (region.Ptr, error) {
 	i := in.index(pos)
 	if i < 0 {
 		return region.Ptr{}, errMoved

@@ -63,6 +63,15 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 	return true, nil
 }
 
+// Drop removes key, whether or not it has a value; others see it once t commits. Drop reads nothing.
+func (tr *Tree) Drop(t *txn.Tx, key []byte) error {
+	if len(key) > MaxKeyBytes {
+		return ErrKeyTooLong
+	}
+	tr.pend(t).set(t, key, value{}, true)
+	return nil
+}
+
 // Fetch makes the processor fetch the leaf of key into its cache, without waiting. Callers with
 // several keys should Fetch them all first: then they wait for memory about as long as for a single
 // key. Fetch does nothing if the leaf's parent is not cached, or if another machine is the leaf's

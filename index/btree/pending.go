@@ -40,11 +40,12 @@ type pending struct {
 	// serial counts the transactions that this memory has served.
 	serial uint64
 
-	keys   []byte // chunk that keys are copied to
-	slab   slab[change]
-	points slab[keyQuestion]
-	ranges slab[rangeQuestion]
-	latest *keyQuestion // the latest question of points
+	keys    []byte // chunk that keys are copied to
+	slab    slab[change]
+	points  slab[keyQuestion]
+	ranges  slab[rangeQuestion]
+	absents slab[absentQuestion]
+	latest  *keyQuestion // the latest question of points
 	// many holds questions of the latest GetMany, in key order: all of them if the keys were in
 	// ascending order. A later Get of one of these keys finds its answer there.
 	many []*keyQuestion
@@ -122,6 +123,7 @@ func (p *pending) recycle() {
 		p.many = nil
 	}
 	p.ranges.reset()
+	p.absents.reset()
 	pendings.Put(p)
 }
 
