@@ -30,6 +30,7 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 	for i := range r.query.Change.Tables {
 		t := &store.Table{Store: r.s.Store, Info: r.query.Change.Tables[i].Table}
 		ed := t.EditorFor(ctx, r.s)
+		ed.Sparse(r.query.Change.Tables[i].Sparse)
 		ed.StatementBegin(ctx)
 		editors = append(editors, ed)
 	}
@@ -161,12 +162,30 @@ func (r *run) changeRows(ctx *gms.Context, ed *store.Editor, t *plan.ChangedTabl
 		if same {
 			continue
 		}
+		if err := touch(ctx, t, updated); err != nil {
+			return 0, err
+		}
 		if err := updateRow(ctx, ed, old, updated, addresses, i); err != nil {
 			return 0, err
 		}
 		changed++
 	}
 	return changed, nil
+}
+
+// touch assigns the time of the statement to columns of a changed row.
+func touch(ctx *gms.Context, t *plan.ChangedTable, row gms.Row) error {
+	for i := range t.Touched {
+		set := &t.Touched[i]
+		v, err := set.Expr.Eval(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if row[set.Column.Index()], err = assigned(ctx, t, set, v, 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteRow deletes row i, by its address if that is known.

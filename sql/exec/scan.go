@@ -139,7 +139,7 @@ func (r *run) simplify(n *plan.Scan, access *plan.Access, scan *store.Scan) {
 
 // rows returns the rows of a scan of a table.
 func (r *run) rows(n *plan.Scan, scan *store.Scan) storeRows {
-	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
+	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns, Sparse: n.Sparse}
 	return t.Rows(r.s, r.tr, scan)
 }
 

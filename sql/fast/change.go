@@ -1,8 +1,6 @@
 package fast
 
 import (
-	"slices"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -23,6 +21,8 @@ import (
 type change struct {
 	// set is nil for a DELETE.
 	set []setter
+	// touches are set in a row that an UPDATE changes.
+	touches touches
 	// rest are the conditions besides the key.
 	rest []residual
 }
@@ -39,7 +39,7 @@ type setter struct {
 // of one row, or if the change has further effects, sums columns that are stored differently, or reads
 // a column that it has set.
 func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
-	if l.isList() || !l.isPoint() || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
+	if l.isList() || !l.isPoint() || l.parts[len(l.parts)-1].isRange || !plainInserts(info) {
 		return nil, false
 	}
 	ch := &change{rest: rest}
@@ -60,7 +60,12 @@ func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*ch
 		}
 		ch.set = append(ch.set, set)
 	}
-	return ch, ch.set != nil || len(info.ReferencedBy) == 0
+	if ch.set == nil {
+		return ch, len(info.ReferencedBy) == 0
+	}
+	var ok bool
+	ch.touches, ok = touchesOf(info, ch.sets)
+	return ch, ok
 }
 
 // sets reports whether an UPDATE assigns a value to the column.
@@ -73,12 +78,7 @@ func (ch *change) sets(column int) bool {
 	return false
 }
 
-// plainTable reports whether changing a row has no further effects, foreign keys aside.
-func plainTable(info *store.TableInfo) bool {
-	return plainInserts(info) && !slices.ContainsFunc(info.Columns, func(c catalog.Column) bool { return c.OnUpdate != "" })
-}
-
-// plainInserts reports whether inserting a row has no further effects, foreign keys aside.
+// plainInserts reports whether storing a row has no further effects, foreign keys and touches aside.
 func plainInserts(info *store.TableInfo) bool {
 	for _, c := range info.Columns {
 		if c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
@@ -163,14 +163,17 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		if same {
 			return f.change.okResult(ctx, 1, 0), nil
 		}
+		if !f.change.touches.set(ctx, row) {
+			return types.OkResult{}, ErrPlan
+		}
 	}
 	ed := t.EditorFor(ctx, &s.Session)
 	ed.StatementBegin(ctx)
 	if row == nil {
 		tr.Tx.ToFree()
-		err = ed.Delete(ctx, old)
+		err = deleteAt(ctx, ed, p, old)
 	} else {
-		err = ed.Update(ctx, old, row)
+		err = updateAt(ctx, ed, p, old, row)
 	}
 	if err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
@@ -180,6 +183,22 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		return types.OkResult{}, err
 	}
 	return f.change.okResult(ctx, 1, 1), ed.Close(ctx)
+}
+
+// deleteAt deletes the row at p. In a table without a primary key, rows are changed by their values.
+func deleteAt(ctx *gms.Context, ed *store.Editor, p region.Ptr, old gms.Row) error {
+	if ed.Info.IsKeyless() {
+		return ed.Delete(ctx, old)
+	}
+	return ed.DeleteAt(ctx, p, old)
+}
+
+// updateAt replaces the row at p.
+func updateAt(ctx *gms.Context, ed *store.Editor, p region.Ptr, old, r gms.Row) error {
+	if ed.Info.IsKeyless() {
+		return ed.Update(ctx, old, r)
+	}
+	return ed.UpdateAt(ctx, p, old, r)
 }
 
 // fits reports whether the literals have their columns' types; if not, nothing needs to

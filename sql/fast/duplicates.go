@@ -258,7 +258,7 @@ func (d *duplicating) update(ctx *gms.Context, old, given gms.Row) error {
 			return ErrPlan
 		}
 	}
-	isSame, err := d.put(ctx, old, r)
+	isSame, err := d.put(ctx, old, r, d.in.touches)
 	switch {
 	case err != nil:
 		return err
@@ -273,7 +273,7 @@ func (d *duplicating) update(ctx *gms.Context, old, given gms.Row) error {
 
 // replace puts a row in the place of the one that has its only unique key. As in MySQL, a row that is the same does not count as deleted.
 func (d *duplicating) replace(ctx *gms.Context, old, r gms.Row) error {
-	isSame, err := d.put(ctx, old, r)
+	isSame, err := d.put(ctx, old, r, nil)
 	if err != nil {
 		return err
 	}
@@ -284,10 +284,13 @@ func (d *duplicating) replace(ctx *gms.Context, old, r gms.Row) error {
 	return nil
 }
 
-// put changes a row, unless it is the same as before.
-func (d *duplicating) put(ctx *gms.Context, old, r gms.Row) (isSame bool, err error) {
+// put changes a row, and sets the touches in it, unless it is the same as before.
+func (d *duplicating) put(ctx *gms.Context, old, r gms.Row, t touches) (isSame bool, err error) {
 	if isSame, err = old.Equals(ctx, r, d.info.Exact); err != nil || isSame {
 		return isSame, err
+	}
+	if !t.set(ctx, r) {
+		return false, ErrPlan
 	}
 	return false, d.ed.Update(ctx, old, r)
 }

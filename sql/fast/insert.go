@@ -2,6 +2,7 @@ package fast
 
 import (
 	"slices"
+	"sync/atomic"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -30,8 +31,11 @@ type insertion struct {
 	// onDuplicate is what is done with a row whose key exists, by the upserters if it is updated; isRisky is set if one may fail.
 	onDuplicate onDuplicate
 	upserters   []upserter
+	touches     touches // set in a row that is updated
 	isRisky     bool
 	uniques     int // the number of unique keys
+	// oneByOne counts the times that rows are still to be inserted one by one.
+	oneByOne atomic.Int32
 }
 
 // newInsertion returns the insertion for a shape; false if it is left to go-mysql-server.
@@ -91,7 +95,10 @@ func (in *insertion) takesDuplicates(info *store.TableInfo, s *shape) (ok bool) 
 		for i := range in.upserters {
 			in.isRisky = in.isRisky || in.upserters[i].mayFail(info)
 		}
-		return plainTable(info)
+		in.touches, ok = touchesOf(info, func(column int) bool {
+			return slices.ContainsFunc(s.upserts, func(u upsertion) bool { return info.Column(u.column) == column })
+		})
+		return ok
 	}
 	return true
 }
@@ -223,28 +230,59 @@ func (in *insertion) draws(ctx *gms.Context, info *store.TableInfo, rows []gms.R
 	return drawn > 0, nil
 }
 
-// aheadMost is the largest number of rows whose keys are looked up together.
+// aheadMost is the largest number of rows that are inserted, or whose keys are looked up, together.
 const aheadMost = 128
 
-// insertAll inserts rows. If indexes are at other machines, it waits for the keys of many rows together,
-// and not for each row.
+// insertAll inserts rows.
 func (d *duplicating) insertAll(ctx *gms.Context, t *store.Table, rows []gms.Row) error {
-	isElsewhere := len(rows) > 1 && t.IsAnyElsewhere()
-	for i, r := range rows {
-		if i%aheadMost == 0 {
-			if isElsewhere {
-				_ = t.InsertAhead(ctx, rows[i:min(i+aheadMost, len(rows))]) // an error occurs again when the row is inserted
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+	for len(rows) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
+		next := rows[:min(aheadMost, len(rows))]
+		if err := d.insertSome(ctx, t, next); err != nil {
+			return err
+		}
+		rows = rows[len(next):]
+	}
+	return nil
+}
+
+// insertSome inserts up to aheadMost rows: together if none of them exists.
+func (d *duplicating) insertSome(ctx *gms.Context, t *store.Table, rows []gms.Row) error {
+	if len(rows) > 1 && d.in.mayBeNew() {
+		ok, err := d.ed.InsertMany(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if ok {
+			for _, r := range rows {
+				d.noteNew(r)
+			}
+			return nil
+		}
+		if d.in.onDuplicate == fails {
+			return ErrPlan // running the plan reports the error
+		}
+		d.in.oneByOne.Store(oneByOneTimes)
+	}
+	if len(rows) > 1 && t.IsAnyElsewhere() {
+		_ = t.InsertAhead(ctx, rows) // an error occurs again when the row is inserted
+	}
+	for _, r := range rows {
 		if err := d.insert(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// oneByOneTimes is how many times rows are inserted one by one after some of them existed: to try to insert them together
+// would be in vain each time if a statement mostly finds rows that exist.
+const oneByOneTimes = 16
+
+// mayBeNew reports whether it is worth trying to insert rows together.
+func (in *insertion) mayBeNew() bool { return in.oneByOne.Load() <= 0 || in.oneByOne.Add(-1) < 0 }
 
 // rows returns the rows that literals make, one for each tuple of operands; false if a column would not store one
 // unchanged.

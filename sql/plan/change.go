@@ -2,11 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 
 	"github.com/farmsql/farmsql/sql/store"
@@ -31,6 +33,10 @@ type ChangedTable struct {
 	first int
 	// Set has the assignments; empty for a DELETE.
 	Set []Setter
+	// Touched has the assignments of ON UPDATE CURRENT_TIMESTAMP, for rows that those of Set change.
+	Touched []Setter
+	// Sparse are the columns whose values the rows of the statement have; nil for all.
+	Sparse []int
 }
 
 // A Setter assigns a new value to a column: the value of a parameter or, if Expr is set, of that
@@ -55,6 +61,9 @@ func (c *Change) String() string {
 				value = set.Expr.String()
 			}
 			s = append(s, t.name(c)+set.Column.Name()+" to "+value)
+		}
+		for _, set := range t.Touched {
+			s = append(s, set.Column.Name()+" to the time of the change")
 		}
 		if c.Deletes && len(c.Tables) > 1 {
 			s = append(s, fmt.Sprintf("#%d", t.first))
@@ -128,6 +137,27 @@ func (b *builder) update(c *Change, n *gmsplan.UpdateSource, rows Node, s scope)
 		if len(t.Set) > 0 {
 			c.Tables = append(c.Tables, t)
 		}
+	}
+	return c.touch(n.UpdateExprs.DerivedUpdateExprs(), rows, s)
+}
+
+// touch reads the assignments of ON UPDATE CURRENT_TIMESTAMP to columns of an UPDATE's only table.
+func (c *Change) touch(all []gms.Expression, rows Node, s scope) error {
+	for _, e := range all {
+		set, ok := e.(*expression.SetField)
+		if !ok || len(c.Tables) != 1 || hasJoin(rows) {
+			return refused("a column that changes with others")
+		}
+		f, isField := set.LeftChild.(*expression.GetField)
+		value, isDefault := set.RightChild.(*gms.ColumnDefaultValue)
+		if !isField || !isDefault || s.place(f) < 0 {
+			return refused("a column that changes by %s", set)
+		}
+		now, ok := value.Expr.(*function.Now)
+		if !ok {
+			return refused("a column that changes by %s", value)
+		}
+		c.Tables[0].Touched = append(c.Tables[0].Touched, Setter{Column: f.WithIndex(s.place(f)).(*expression.GetField), Expr: now})
 	}
 	return nil
 }
@@ -239,14 +269,14 @@ func (b *builder) setter(e gms.Expression, s scope, earlier []Setter) (Setter, e
 }
 
 // prune makes the tables that a statement reads, but does not change, read only the columns that
-// are used. It leaves a single table as it is, and refuses a join below a Sort or Limit.
+// are used, and a single table only those that the change needs. It refuses a join below a Sort or Limit.
 func (c *Change) prune(ctx *gms.Context, rows Node) error {
 	j, ok := rows.(*Join)
 	if !ok {
 		if len(c.Tables) != 1 || c.Tables[0].first != 0 || hasJoin(rows) {
 			return refused("a change of a join in an order")
 		}
-		return nil
+		return c.Tables[0].thin(ctx, rows, c.Deletes)
 	}
 	used := make(map[int]bool)
 	for i := range c.Tables {
@@ -268,6 +298,35 @@ func (c *Change) prune(ctx *gms.Context, rows Node) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// thin makes the rows of the statement's only table have only the values that the statement uses. Rows that are sorted are
+// changed by all their values, not by their addresses, so they keep all.
+func (t *ChangedTable) thin(ctx *gms.Context, rows Node, deletes bool) error {
+	if l, ok := rows.(*Limit); ok {
+		rows = l.Child
+	}
+	s, ok := rows.(*Scan)
+	if !ok || !t.isPlain(deletes) {
+		return nil
+	}
+	used, err := columnsOf(ctx, s.Where)
+	if err != nil {
+		return err
+	}
+	if err := t.eachExpr(noting(ctx, used)); err != nil {
+		return err
+	}
+	var set []int
+	for _, s := range slices.Concat(t.Set, t.Touched) {
+		set = append(set, s.Column.Index())
+	}
+	for _, at := range t.Table.ChangeNeeds(set) {
+		used[at] = true
+	}
+	s.Sparse = slices.Sorted(maps.Keys(used))
+	t.Sparse = s.Sparse
 	return nil
 }
 
@@ -309,18 +368,19 @@ func (c *Change) IsPlain() bool {
 }
 
 func (t *ChangedTable) isPlain(deletes bool) bool {
-	for _, col := range t.Table.Columns {
-		if (!deletes && col.OnUpdate != "") || col.Generated != "" || col.Virtual || col.Hidden || col.HiddenSystem {
+	for i, col := range t.Table.Columns {
+		if (!deletes && col.OnUpdate != "" && !t.sets(i)) || col.Generated != "" || col.Virtual || col.Hidden || col.HiddenSystem {
 			return false
 		}
 	}
 	if len(t.Table.Checks) > 0 || (deletes && len(t.Table.ReferencedBy) > 0) {
 		return false
 	}
-	for i := range t.Set {
-		if t.Table.InReference(t.Set[i].Column.Index()) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(slices.Concat(t.Set, t.Touched), func(s Setter) bool { return t.Table.InReference(s.Column.Index()) })
+}
+
+// sets reports whether the statement sets a column, or touches it.
+func (t *ChangedTable) sets(column int) bool {
+	isOf := func(s Setter) bool { return s.Column.Index() == column }
+	return slices.ContainsFunc(t.Set, isOf) || slices.ContainsFunc(t.Touched, isOf)
 }

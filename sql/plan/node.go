@@ -24,6 +24,9 @@ type (
 		Table *store.TableInfo
 		// Columns are the columns that are read, in the table's order; nil for all.
 		Columns []int
+		// Sparse are the columns of whole rows that a change needs; the others are NULL in them. It is nil for all, and if Columns
+		// is not.
+		Sparse []int
 		// Where uses the table's columns; nil for all rows.
 		Where Condition
 		// Access has the ways to read the table; each of them returns all rows that meet Where.

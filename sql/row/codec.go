@@ -5,8 +5,12 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
 )
@@ -99,7 +103,33 @@ type Image struct {
 	values [][]byte
 	// spilled marks values that are stored outside of the row; values then has their references.
 	spilled    []bool
-	hasSpilled bool // any value is marked
+	hasSpilled bool   // any value is marked
+	buf        []byte // memory for the values
+}
+
+// images keeps Images for the next rows.
+var images = sync.Pool{New: func() any { return new(Image) }}
+
+// newImage returns an empty image for n slots, from images.
+func newImage(n int) *Image {
+	img := images.Get().(*Image)
+	if cap(img.values) < n {
+		img.values, img.spilled = make([][]byte, n), make([]bool, n)
+	}
+	img.values, img.spilled, img.hasSpilled, img.buf = img.values[:n], img.spilled[:n], false, img.buf[:0]
+	return img
+}
+
+// imageKeepMost bounds the values, in bytes, of an image that is kept.
+const imageKeepMost = 4 << 10
+
+// free gives the image back, which nobody uses any more.
+func (img *Image) free() {
+	clear(img.values)
+	clear(img.spilled)
+	if cap(img.buf) <= imageKeepMost {
+		images.Put(img)
+	}
 }
 
 // HasAll refuses a row with NULL in a NOT NULL column: some of go-mysql-server's plans do not
@@ -115,9 +145,9 @@ func (c *Codec) HasAll(row gms.Row) error {
 
 // Image encodes the values of a row, one per column of the table.
 func (c *Codec) Image(ctx context.Context, row gms.Row) (*Image, error) {
-	img := &Image{values: make([][]byte, c.slots), spilled: make([]bool, c.slots)}
+	img := newImage(c.slots)
 	// One buffer for all values: the slices stay valid when it moves.
-	buf := make([]byte, 0, 16*len(row))
+	buf := slices.Grow(img.buf, 16*len(row))
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		if col.Virtual || i >= len(row) || row[i] == nil {
@@ -130,7 +160,57 @@ func (c *Codec) Image(ctx context.Context, row gms.Row) (*Image, error) {
 		}
 		img.values[col.Slot] = buf[start:len(buf):len(buf)]
 	}
+	img.buf = buf
 	return img, nil
+}
+
+// imageOver is like Image, for a row that replaces a stored one, whose values were was: a value that stays the same is
+// copied as it is stored.
+func (c *Codec) imageOver(ctx context.Context, row, was gms.Row, stored *View) (*Image, error) {
+	img := newImage(c.slots)
+	buf := slices.Grow(img.buf, len(stored.body)+16)
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		if col.Virtual || i >= len(row) {
+			continue
+		}
+		start := len(buf)
+		switch {
+		case isSame(was[i], row[i]):
+			b, spilled, err := stored.Slot(col.Slot)
+			if err != nil {
+				return nil, err
+			}
+			if b == nil {
+				continue
+			}
+			buf, img.spilled[col.Slot] = append(buf, b...), spilled
+			img.hasSpilled = img.hasSpilled || spilled
+		case row[i] == nil:
+			continue
+		default:
+			var err error
+			if buf, err = col.append(ctx, buf, row[i]); err != nil {
+				return nil, err
+			}
+		}
+		img.values[col.Slot] = buf[start:len(buf):len(buf)]
+	}
+	img.buf = buf
+	return img, nil
+}
+
+// isSame reports whether two values are known to be stored as the same bytes. It does not look into documents and the
+// like, but recognizes a value that has only been passed on.
+func isSame(a, b any) bool {
+	switch a := a.(type) {
+	case nil, bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, string, time.Time, decimal.Decimal, types.Timespan, *types.LazyJSONDocument:
+		return a == b
+	case []byte:
+		b, ok := b.([]byte)
+		return ok && len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+	}
+	return false
 }
 
 // bodyBytes returns the size of the values.
@@ -265,6 +345,21 @@ func (r *View) Slot(i int) (b []byte, spilled bool, err error) {
 
 // A spillReader reads a value that is stored outside its row.
 type spillReader func(ref []byte) ([]byte, error)
+
+// decodeSparse returns a row of all columns, in which those that are not in columns are nil.
+func (c *Codec) decodeSparse(b []byte, columns []int, spill spillReader) (gms.Row, error) {
+	r, err := Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	row := make(gms.Row, len(c.Columns))
+	for _, at := range columns {
+		if row[at], err = c.column(&r, at, spill); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
 
 // decode returns the columns at the given positions, or all of them if columns
 // is nil. Virtual columns are NULL: go-mysql-server computes them.

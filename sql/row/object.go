@@ -30,6 +30,7 @@ func Store(ctx context.Context, t *txn.Tx, c *Codec, row gms.Row, number []byte,
 	if err != nil {
 		return region.Ptr{}, err
 	}
+	defer img.free()
 	if number != nil {
 		img.values[NumberSlot] = number
 	}
@@ -78,12 +79,47 @@ func Replace(ctx context.Context, t *txn.Tx, c *Codec, old region.Ptr, row gms.R
 	if err != nil {
 		return region.Ptr{}, err
 	}
+	defer img.free()
 	if number != nil {
 		img.values[NumberSlot] = number
 	}
 	if err := freeSpills(t, old); err != nil {
 		return region.Ptr{}, err
 	}
+	return img.replace(t, old)
+}
+
+// Change is like Replace, for a caller that has read the stored row, with the values was. Values that stay the same are
+// not encoded again, and stay where they are if they are outside of the row.
+func Change(ctx context.Context, t *txn.Tx, c *Codec, old region.Ptr, was, row gms.Row) (region.Ptr, error) {
+	b, err := t.Read(old)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	stored, err := Parse(b)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	img, err := c.imageOver(ctx, row, was, &stored)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	defer img.free()
+	err = stored.eachSpill(func(slot int, ref []byte) error {
+		if slot < len(img.spilled) && img.spilled[slot] {
+			return nil
+		}
+		return catalog.FreeChain(t, ref)
+	})
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	return img.replace(t, old)
+}
+
+// replace writes the row over an old one, whose values outside of the row have been freed as far as the image does not
+// have them. It returns the row's address.
+func (img *Image) replace(t *txn.Tx, old region.Ptr) (region.Ptr, error) {
 	if err := img.spill(t, old.Addr); err != nil {
 		return region.Ptr{}, err
 	}
@@ -122,8 +158,16 @@ func EachSpill(t *txn.Tx, p region.Ptr, visit func(ref []byte) error) error {
 		return err
 	}
 	r, err := Parse(b)
-	if err != nil || r.spills == nil {
+	if err != nil {
 		return err
+	}
+	return r.eachSpill(func(_ int, ref []byte) error { return visit(ref) })
+}
+
+// eachSpill visits the slots and references of values outside of the row.
+func (r *View) eachSpill(visit func(slot int, ref []byte) error) error {
+	if r.spills == nil {
+		return nil
 	}
 	for i := range r.slots {
 		v, spilled, err := r.Slot(i)
@@ -133,7 +177,7 @@ func EachSpill(t *txn.Tx, p region.Ptr, visit func(ref []byte) error) error {
 		if !spilled {
 			continue
 		}
-		if err := visit(v); err != nil {
+		if err := visit(i, v); err != nil {
 			return err
 		}
 	}
@@ -154,6 +198,12 @@ func Load(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 // does not alias b.
 func (c *Codec) Decode(t *txn.Tx, b []byte, columns []int) (gms.Row, error) {
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
+}
+
+// DecodeSparse returns a row with only the columns at the given positions; the others are nil. The result does not alias
+// b.
+func (c *Codec) DecodeSparse(t *txn.Tx, b []byte, columns []int) (gms.Row, error) {
+	return c.decodeSparse(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
 
 // StoredValue returns a column of a stored row as it is stored, nil for NULL.

@@ -29,8 +29,14 @@ type Access interface {
 	// Insert fails with errExists if the key exists; Put then replaces the key's row.
 	Insert(t *txn.Tx, key []byte, row region.Ptr) error
 	Put(t *txn.Tx, key []byte, row region.Ptr) error
+	// InsertMany and PutMany do the Inserts and Puts of many entries together. The keys are in ascending order, none twice, and do
+	// not change until the transaction ends. If a key exists, InsertMany fails with errExists, and the caller rolls back.
+	InsertMany(t *txn.Tx, entries []btree.Entry) error
+	PutMany(t *txn.Tx, entries []btree.Entry) error
 	// Remove reports whether the key existed.
 	Remove(t *txn.Tx, key []byte) (bool, error)
+	// Drop removes a key that exists if the transaction commits, because it has read the key's row. It need not read the index.
+	Drop(t *txn.Tx, key []byte) error
 	// Scan returns a cursor over the keys in [lo, hi), in key order if the structure has
 	// one; nil is an open end. A hash table ignores reverse.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
@@ -104,6 +110,20 @@ func (a treeAccess) Remove(t *txn.Tx, key []byte) (bool, error) {
 	return ok, a.inTx(err)
 }
 
+func (a treeAccess) InsertMany(t *txn.Tx, entries []btree.Entry) error {
+	err := a.tree.InsertMany(t, entries)
+	if errors.Is(err, btree.ErrExists) {
+		return errExists
+	}
+	return a.inTx(err)
+}
+
+func (a treeAccess) PutMany(t *txn.Tx, entries []btree.Entry) error {
+	return a.inTx(a.tree.PutMany(t, entries))
+}
+
+func (a treeAccess) Drop(t *txn.Tx, key []byte) error { return a.inTx(a.tree.Drop(t, key)) }
+
 func (a treeAccess) Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
 	return &treeCursor{a.tree.Scan(t, lo, hi, reverse), a}
 }
@@ -176,6 +196,34 @@ func (a hashAccess) Put(t *txn.Tx, key []byte, row region.Ptr) error {
 }
 
 func (a hashAccess) Remove(t *txn.Tx, key []byte) (bool, error) { return a.table.Delete(t, key) }
+
+func (a hashAccess) InsertMany(t *txn.Tx, entries []btree.Entry) error {
+	keys := make([][]byte, len(entries))
+	for i := range entries {
+		keys[i] = entries[i].Key
+	}
+	if _, err := a.GetMany(t, keys, nil); err != nil { // Insert finds the answers
+		return err
+	}
+	return a.each(t, entries, a.Insert)
+}
+
+func (a hashAccess) PutMany(t *txn.Tx, entries []btree.Entry) error { return a.each(t, entries, a.Put) }
+
+// each calls f for entries.
+func (a hashAccess) each(t *txn.Tx, entries []btree.Entry, f func(*txn.Tx, []byte, region.Ptr) error) error {
+	for i := range entries {
+		if err := f(t, entries[i].Key, entries[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a hashAccess) Drop(t *txn.Tx, key []byte) error {
+	_, err := a.Remove(t, key)
+	return err
+}
 
 func (a hashAccess) Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor {
 	return &hashCursor{Cursor: a.table.Scan(t), lo: lo, hi: hi}

@@ -66,7 +66,7 @@ func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 		return myerr.Storage(err)
 	}
 	for _, k := range t.Info.Keys() {
-		if !t.IsElsewhere(k) {
+		if !t.IsElsewhere(k) || !t.Info.IsUnique(k) { // nobody asks for a key that is not unique
 			continue
 		}
 		if err := t.getAhead(tr, k, t.Info.newKeys(ctx, k, rows)); err != nil {

@@ -40,6 +40,8 @@ type Editor struct {
 	compute *Computer
 	// constraints are the CHECKs that the editor has to enforce.
 	constraints *constrainer
+	// sparse are the columns of the rows that UpdateAt and DeleteAt are given; nil for all. See Sparse.
+	sparse []int
 	// refer checks the references of a stored row; nil if there is nothing to check.
 	refer func(ctx *gms.Context, old, row gms.Row) error
 }
@@ -227,14 +229,27 @@ func (e *Editor) keyOf(ctx *gms.Context, r gms.Row) ([]byte, error) {
 
 // insertEntry adds a row's entry to a secondary index. It returns a clash if the index is unique and has the key.
 func (e *Editor) insertEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary []byte, p region.Ptr) error {
-	key, _, err := k.Entry(ctx, row, primary)
+	key, isUnique, err := k.Entry(ctx, row, primary)
 	if err != nil {
 		return err
 	}
-	if err := e.Store.Access(k.Index).Insert(e.tr.Tx, key, p); err != nil {
-		return clashOf(err, k, row, key)
+	return clashOf(e.enterOne(k, indexEntry{key, isUnique}, p), k, row, key)
+}
+
+// An indexEntry is the key of a row's entry in an index. asks says that the index has to be asked for it, before it is added or
+// removed.
+type indexEntry struct {
+	key  []byte
+	asks bool
+}
+
+// enterOne adds an entry to a secondary index. An entry that is not unique ends in the row's primary key: the transaction knows
+// that there is no other row with it, so it need not ask.
+func (e *Editor) enterOne(k *KeyInfo, is indexEntry, p region.Ptr) error {
+	if !is.asks {
+		return e.Store.Access(k.Index).Put(e.tr.Tx, is.key, p)
 	}
-	return nil
+	return e.Store.Access(k.Index).Insert(e.tr.Tx, is.key, p)
 }
 
 // text returns a row's key as MySQL prints it.
@@ -287,11 +302,11 @@ func (e *Editor) Delete(ctx *gms.Context, values gms.Row) error {
 		if err != nil || !ok {
 			return err
 		}
-		return e.delete(ctx, p, key, values)
+		return e.delete(ctx, p, key, values, false)
 	})
 }
 
-// DeleteAt is Delete for a row of a table with a primary key, whose address the statement has read.
+// DeleteAt is Delete for a row of a table with a primary key, whose address and values the statement has read.
 func (e *Editor) DeleteAt(ctx *gms.Context, p region.Ptr, values gms.Row) error {
 	return e.atomically(ctx, func() error {
 		p, ok := e.tr.follow(p)
@@ -302,25 +317,25 @@ func (e *Editor) DeleteAt(ctx *gms.Context, p region.Ptr, values gms.Row) error 
 		if err != nil {
 			return err
 		}
-		return e.delete(ctx, p, key, values)
+		return e.delete(ctx, p, key, values, true)
 	})
 }
 
-// delete deletes the row at p, whose key in the primary index is key.
-func (e *Editor) delete(ctx *gms.Context, p region.Ptr, key []byte, values gms.Row) error {
+// delete deletes the row at p, whose key in the primary index is key. isRead says that the statement has read the values there.
+func (e *Editor) delete(ctx *gms.Context, p region.Ptr, key []byte, values gms.Row, isRead bool) error {
 	values, err := e.withKeyColumns(ctx, values)
 	if err != nil {
 		return err
 	}
-	if err := e.removeEntry(e.Info.PrimaryKey, key); err != nil {
+	if err := e.removeEntry(e.Info.PrimaryKey, key, true); err != nil {
 		return err
 	}
 	for _, k := range e.Info.Secondary {
-		entry, _, err := k.Entry(ctx, values, key)
+		entry, isUnique, err := k.Entry(ctx, values, key)
 		if err != nil {
 			return err
 		}
-		if err := e.removeEntry(k, entry); err != nil {
+		if err := e.removeEntry(k, entry, isUnique || !isRead); err != nil {
 			return err
 		}
 	}
@@ -334,7 +349,12 @@ func (e *Editor) delete(ctx *gms.Context, p region.Ptr, key []byte, values gms.R
 	return row.Free(e.tr.Tx, p)
 }
 
-func (e *Editor) removeEntry(k *KeyInfo, key []byte) error {
+// removeEntry removes the entry of a row. If asks is not set, it does not look for the entry: the statement has read the row, and
+// the entry, which is not unique, belongs to no other.
+func (e *Editor) removeEntry(k *KeyInfo, key []byte, asks bool) error {
+	if !asks {
+		return e.Store.Access(k.Index).Drop(e.tr.Tx, key)
+	}
 	ok, err := e.Store.Access(k.Index).Remove(e.tr.Tx, key)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: it has no entry in index %s of %s", row.ErrCorrupt, k.Name, e.Info.Name)
@@ -377,7 +397,12 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 	})
 }
 
-// UpdateAt is Update for a row of a table with a primary key, whose address the statement has read.
+// Sparse says that rows for UpdateAt and DeleteAt have only the values of the given columns, among them those that are
+// changed and those of the indexes that are (TableInfo.ChangeNeeds). The values of the other columns stay. There must be nothing to
+// check of the rows: no CHECKs, foreign keys or triggers.
+func (e *Editor) Sparse(columns []int) { e.sparse = columns }
+
+// UpdateAt is Update for a row of a table with a primary key, whose address and values the statement has read.
 func (e *Editor) UpdateAt(ctx *gms.Context, p region.Ptr, old, r gms.Row) error {
 	r = e.Info.Rows.Stored(r)
 	return e.atomically(ctx, func() error {
@@ -392,7 +417,8 @@ func (e *Editor) UpdateAt(ctx *gms.Context, p region.Ptr, old, r gms.Row) error 
 	})
 }
 
-// update replaces the row at p. key is the row's key in the primary index, or nil if update has to compute the key.
+// update replaces the row at p. key is the row's key in the primary index, or nil if the statement has read the row at p: then
+// update has to compute the key, and the stored values that stay the same need not be encoded again.
 func (e *Editor) update(ctx *gms.Context, p region.Ptr, key []byte, old, r gms.Row) (err error) {
 	if old, err = e.withKeyColumns(ctx, old); err != nil {
 		return err
@@ -400,8 +426,10 @@ func (e *Editor) update(ctx *gms.Context, p region.Ptr, key []byte, old, r gms.R
 	if r, err = e.withKeyColumns(ctx, r); err != nil {
 		return err
 	}
-	if err := e.Info.Rows.HasAll(r); err != nil {
-		return err
+	if e.sparse == nil {
+		if err := e.Info.Rows.HasAll(r); err != nil {
+			return err
+		}
 	}
 	var number []byte // a row without a primary key keeps its hidden number
 	if e.Info.IsKeyless() {
@@ -413,14 +441,22 @@ func (e *Editor) update(ctx *gms.Context, p region.Ptr, key []byte, old, r gms.R
 			return err
 		}
 	}
-	newRow, err := row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
+	var newRow region.Ptr
+	if key == nil || e.sparse != nil {
+		newRow, err = row.Change(ctx, e.tr.Tx, e.Info.Rows, p, old, r)
+	} else {
+		newRow, err = row.Replace(ctx, e.tr.Tx, e.Info.Rows, p, r, number)
+	}
 	if err != nil {
 		return err
 	}
 	if newRow != p {
 		e.tr.move(p, newRow)
+		if old, r, err = e.filled(old, r, newRow); err != nil { // all indexes change
+			return err
+		}
 	}
-	if err := e.moveEntries(ctx, key, newKey, old, r, p, newRow); err != nil {
+	if err := e.moveEntries(ctx, key, newKey, old, r, p, newRow, key == nil); err != nil {
 		return err
 	}
 	if err := e.referred(ctx, old, r); err != nil {
@@ -433,9 +469,24 @@ func (e *Editor) update(ctx *gms.Context, p region.Ptr, key []byte, old, r gms.R
 	return nil
 }
 
+// filled returns sparse rows with the values of all columns. p is the address of the changed row.
+func (e *Editor) filled(old, r gms.Row, p region.Ptr) (fullOld, full gms.Row, err error) {
+	if e.sparse == nil {
+		return old, r, nil
+	}
+	if full, err = row.Load(e.tr.Tx, e.Info.Rows, p, nil); err != nil {
+		return nil, nil, err
+	}
+	fullOld = full.Copy()
+	for _, at := range e.sparse {
+		fullOld[at] = old[at]
+	}
+	return fullOld, full, nil
+}
+
 // moveEntries updates the indexes for a changed row. key is nil if it is not known, newKey if it is the same as key.
-// oldRow and newRow are the addresses of the row before and after the change.
-func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.Row, oldRow, newRow region.Ptr) (err error) {
+// oldRow and newRow are the addresses of the row before and after the change. isRead says that the statement has read the old values.
+func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.Row, oldRow, newRow region.Ptr, isRead bool) (err error) {
 	stays := newKey == nil && oldRow == newRow
 	differs := func(k *KeyInfo) bool { return k.differs(old, row) }
 	if stays && !slices.ContainsFunc(e.Info.Secondary, differs) {
@@ -449,14 +500,15 @@ func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.
 	if newKey == nil {
 		newKey = key
 	}
-	if err := e.moveEntry(ctx, e.Info.PrimaryKey, key, newKey, row, oldRow, newRow); err != nil {
+	was, is := indexEntry{key, true}, indexEntry{newKey, true}
+	if err := e.moveEntry(ctx, e.Info.PrimaryKey, was, is, row, oldRow, newRow); err != nil {
 		return err
 	}
 	for _, k := range e.Info.checked {
 		if stays && !k.differs(old, row) {
 			continue
 		}
-		if err := e.updateEntry(ctx, k, old, row, key, newKey, oldRow, newRow); err != nil {
+		if err := e.updateEntry(ctx, k, old, row, key, newKey, oldRow, newRow, isRead); err != nil {
 			return err
 		}
 	}
@@ -464,34 +516,34 @@ func (e *Editor) moveEntries(ctx *gms.Context, key, newKey []byte, old, row gms.
 }
 
 // updateEntry updates the entry of a changed row in a secondary index. oldRow and newRow are the
-// addresses of the row before and after the change.
-func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, oldRow, newRow region.Ptr) error {
-	oldKey, _, err := k.Entry(ctx, old, oldPrimary)
-	if err != nil {
+// addresses of the row before and after the change. isRead says that the statement has read the old values.
+func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, oldRow, newRow region.Ptr, isRead bool) error {
+	var was, is indexEntry
+	var err error
+	if was.key, was.asks, err = k.Entry(ctx, old, oldPrimary); err != nil {
 		return err
 	}
-	newKey, _, err := k.Entry(ctx, row, newPrimary)
-	if err != nil {
+	was.asks = was.asks || !isRead
+	if is.key, is.asks, err = k.Entry(ctx, row, newPrimary); err != nil {
 		return err
 	}
-	return e.moveEntry(ctx, k, oldKey, newKey, row, oldRow, newRow)
+	return e.moveEntry(ctx, k, was, is, row, oldRow, newRow)
 }
 
-// moveEntry updates an index for a changed row, whose key there was oldKey and is now newKey. It writes
+// moveEntry updates an index for a changed row, whose entry there has changed from was to is. It writes
 // nothing if neither the key nor the row's address has changed.
-func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, oldKey, newKey []byte, row gms.Row, oldRow, newRow region.Ptr) error {
-	acc := e.Store.Access(k.Index)
-	if bytes.Equal(oldKey, newKey) {
+func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, was, is indexEntry, row gms.Row, oldRow, newRow region.Ptr) error {
+	if bytes.Equal(was.key, is.key) {
 		if oldRow == newRow {
 			return nil
 		}
-		return acc.Put(e.tr.Tx, newKey, newRow)
+		return e.Store.Access(k.Index).Put(e.tr.Tx, is.key, newRow)
 	}
-	if err := e.removeEntry(k, oldKey); err != nil {
+	if err := e.removeEntry(k, was.key, was.asks); err != nil {
 		return err
 	}
-	if err := acc.Insert(e.tr.Tx, newKey, newRow); err != nil {
-		return e.asDuplicate(ctx, clashOf(err, k, row, newKey))
+	if err := e.enterOne(k, is, newRow); err != nil {
+		return e.asDuplicate(ctx, clashOf(err, k, row, is.key))
 	}
 	return nil
 }
@@ -502,8 +554,8 @@ func (e *Editor) autoValue(ctx *gms.Context, r gms.Row) (uint64, bool) {
 	if e.Info.AutoColumn < 0 || r[e.Info.AutoColumn] == nil {
 		return 0, false
 	}
-	if n, ok := row.Signed(r[e.Info.AutoColumn]); ok && n <= 0 {
-		return 0, false
+	if n, ok := row.Signed(r[e.Info.AutoColumn]); ok {
+		return uint64(n), n > 0
 	}
 	v, inRange, err := types.Uint64.Convert(ctx, r[e.Info.AutoColumn])
 	if err != nil || inRange != gms.InRange {
@@ -516,6 +568,14 @@ func (e *Editor) autoValue(ctx *gms.Context, r gms.Row) (uint64, bool) {
 func (e *Editor) raise(ctx *gms.Context, row gms.Row) error {
 	n, ok := e.autoValue(ctx, row)
 	if !ok {
+		return nil
+	}
+	return e.raiseTo(ctx, n)
+}
+
+// raiseTo makes the AUTO_INCREMENT sequence continue above n, unless that is 0.
+func (e *Editor) raiseTo(ctx *gms.Context, n uint64) error {
+	if n == 0 {
 		return nil
 	}
 	if e.tr.created[e.Info.Sequence] {

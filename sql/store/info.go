@@ -410,3 +410,19 @@ func (info *TableInfo) indexed() map[int]bool {
 	}
 	return all
 }
+
+// ChangeNeeds returns the columns of a row that its change needs to know: those that an UPDATE sets, and those of the indexes
+// that change with them. If it sets a column of the primary key, which entries of other indexes have, too, these are those of all
+// indexes; so they are for a DELETE, which sets none.
+func (info *TableInfo) ChangeNeeds(set []int) []int {
+	needs := slices.Concat(info.PrimaryKey.Columns, set)
+	isSet := func(at int) bool { return slices.Contains(set, at) }
+	all := set == nil || slices.ContainsFunc(info.PrimaryKey.Columns, isSet)
+	for _, k := range info.Secondary {
+		if all || slices.ContainsFunc(k.Columns, isSet) {
+			needs = append(needs, k.Columns...)
+		}
+	}
+	slices.Sort(needs)
+	return slices.Compact(needs)
+}

@@ -27,7 +27,7 @@ func (i *rowIter) loadPassing(ctx *gms.Context, p region.Ptr, counted bool) (pas
 		return false, nil, nil
 	}
 	if verdict == Maybe || !counted {
-		if r, err = i.t.Info.Rows.Decode(i.tr.Tx, b, i.t.Columns); err != nil {
+		if r, err = i.decode(b); err != nil {
 			return false, nil, err
 		}
 	}
@@ -42,6 +42,14 @@ func (i *rowIter) loadPassing(ctx *gms.Context, p region.Ptr, counted bool) (pas
 		}
 	}
 	return true, r, nil
+}
+
+// decode returns the columns of a stored row that the scan returns.
+func (i *rowIter) decode(b []byte) (gms.Row, error) {
+	if i.t.Sparse != nil {
+		return i.t.Info.Rows.DecodeSparse(i.tr.Tx, b, i.t.Sparse)
+	}
+	return i.t.Info.Rows.Decode(i.tr.Tx, b, i.t.Columns)
 }
 
 // stored reads a row, and returns its stored form, which is valid until the next call.

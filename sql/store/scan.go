@@ -446,7 +446,11 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 		i.parts--
 		return row.LoadPart(i.tr.Tx, info.Rows, p, i.t.Columns)
 	}
-	r, err := row.Load(i.tr.Tx, info.Rows, p, i.t.Columns)
+	b, err := i.tr.Tx.Read(p)
+	if err != nil {
+		return nil, err
+	}
+	r, err := i.decode(b)
 	if err == nil && i.tr.Editing > 0 && info.IsKeyless() && i.t.Columns == nil {
 		err = i.tr.rememberStray(ctx, info, r, p)
 	}

@@ -61,6 +61,9 @@ type Table struct {
 	Columns    []int
 	projection []string
 	projected  gms.Schema
+	// Sparse are the columns whose values the rows of a Scan have; nil for all. The rows have all columns nevertheless: those that
+	// are not in Sparse are NULL. It is not used together with Columns.
+	Sparse []int
 	// built is set if an index has already been built: go-mysql-server then reads no rows to build
 	// it.
 	built bool
