@@ -37,10 +37,10 @@ func (c *client) compiledWith(query string, prepared bool, bound []fast.Value) (
 	return schema, rows, done && !c.byPlan, err
 }
 
-// controls reports whether a statement begins or ends a transaction.
+// controls reports whether a statement begins or ends a transaction, or is about a savepoint.
 func controls(stmt *fast.Compiled) bool {
 	switch stmt.AST().(type) {
-	case *sqlparser.Begin, *sqlparser.Commit, *sqlparser.Rollback:
+	case *sqlparser.Begin, *sqlparser.Commit, *sqlparser.Rollback, *sqlparser.Savepoint, *sqlparser.RollbackSavepoint, *sqlparser.ReleaseSavepoint:
 		return true
 	}
 	return false

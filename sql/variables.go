@@ -3,6 +3,7 @@ package sql
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
@@ -246,6 +247,42 @@ func init() {
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{store.LockWaitTimeout(), store.TimestampVariable()})
 }
 
+// A sessionMap has the values that system variables had after a number of changes.
+type sessionMap struct {
+	changes uint64
+	values  map[string]gms.SystemVarValue
+}
+
+// sessionMaps keeps the latest sessionMap, and counts changes of global variables.
+var sessionMaps struct {
+	changes atomic.Uint64
+	latest  atomic.Pointer[sessionMap]
+}
+
+// NewSessionMap implements gms.SystemVariableRegistry. Its callers share the map, and do not change it: go-mysql-server makes
+// a session for each question whether a table is DUAL, and a copy of all variables takes longer than what it asks.
+func (g globals) NewSessionMap() map[string]gms.SystemVarValue {
+	changes := sessionMaps.changes.Load() // before the values are read, which may change meanwhile
+	if m := sessionMaps.latest.Load(); m != nil && m.changes == changes {
+		return m.values
+	}
+	m := &sessionMap{changes, g.SystemVariableRegistry.NewSessionMap()}
+	sessionMaps.latest.Store(m)
+	return m.values
+}
+
+// AddSystemVariables implements gms.SystemVariableRegistry.
+func (g globals) AddSystemVariables(all []gms.SystemVariable) {
+	g.SystemVariableRegistry.AddSystemVariables(all)
+	sessionMaps.changes.Add(1)
+}
+
+// AssignValues implements gms.SystemVariableRegistry.
+func (g globals) AssignValues(values map[string]any) error {
+	defer sessionMaps.changes.Add(1)
+	return g.SystemVariableRegistry.AssignValues(values)
+}
+
 // SetGlobal implements gms.SystemVariableRegistry.
 func (g globals) SetGlobal(ctx *gms.Context, name string, value any) error {
 	v, now, ok := g.GetGlobal(name)
@@ -255,6 +292,7 @@ func (g globals) SetGlobal(ctx *gms.Context, name string, value any) error {
 	if err := mayBecome(ctx, v, now, value); err != nil {
 		return err
 	}
+	defer sessionMaps.changes.Add(1)
 	if name := strings.ToLower(name); name == readOnlyName || name == superReadOnlyName {
 		return g.setReadOnly(ctx, name, value)
 	}

@@ -102,6 +102,12 @@ var (
 	_ gms.CollationCoercible = (*asText)(nil)
 )
 
+// IsAsText reports whether an expression is the text of another one, which alone decides its value.
+func IsAsText(e gms.Expression) bool {
+	_, ok := e.(*asText)
+	return ok
+}
+
 func newAsText(ctx *gms.Context, e gms.Expression) *asText {
 	typ := gms.Type(types.LongText)
 	if t, ok := e.Type(ctx).(gms.TypeWithCollation); ok && isElement(e.Type(ctx)) {

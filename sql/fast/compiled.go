@@ -45,6 +45,7 @@ type Compiled struct {
 	query *exec.Statement
 	// form is the statement compiled for the present descriptor of its table.
 	form atomic.Pointer[form]
+	sets setCache // of a SET
 }
 
 // A form is a statement compiled for one version of its table.
@@ -85,6 +86,8 @@ type Cache struct {
 	readOnly bool
 	lockrank.RWMutex[lockrank.Leaf]
 	statements map[string]*Compiled
+	// savepoints are statements about savepoints with names that only their executions know.
+	savepoints []*Compiled
 }
 
 // statementsMax bounds the cache. Otherwise a client that generates names, or lists of any length,
@@ -94,7 +97,9 @@ const statementsMax = 4096
 // NewCache returns an empty cache for statements over a store, planned by gms. With
 // readOnly, it compiles no changes.
 func NewCache(st *store.Store, gms *sqle.Engine, readOnly bool) *Cache {
-	return &Cache{st: st, gms: gms, readOnly: readOnly}
+	c := &Cache{st: st, gms: gms, readOnly: readOnly}
+	c.savepoints = newSavepoints(c)
+	return c
 }
 
 // get returns the Compiled for a key, and creates it if there is none. The statement's text begins
@@ -131,6 +136,9 @@ type Execution struct {
 // Compiled returns the execution of a statement by its compiled form, if it has one. bound has the parameters' values of
 // a prepared statement.
 func (s *Session) Compiled(query string, prepared bool, bound []Value) Execution {
+	if x, ok := s.savepoint(query); ok && s.compiles() {
+		return x
+	}
 	c, values := s.find(query, prepared, bound)
 	if c == nil {
 		return Execution{}
@@ -217,6 +225,9 @@ func (c *Compiled) parse(s *Session, parameters int) {
 		return
 	}
 	c.ast, c.shape = ast, shapeOf(ast)
+	if c.shape != nil && c.shape.kind == shapeSet {
+		return
+	}
 	if strings.Contains(c.text, variable) { // the parser takes these for columns
 		c.shape = nil
 	}
@@ -237,8 +248,15 @@ func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 // run the statement. After another error there is a result if a plan was run.
 func (s *Session) Run(ctx *gms.Context, x Execution) (*Result, error) {
 	c, values := x.Compiled, x.Values
-	if c.shape != nil && c.shape.kind.controls() {
-		return c.control(ctx, s)
+	if c.shape != nil {
+		switch kind := c.shape.kind; {
+		case kind.controls():
+			return c.control(ctx, s)
+		case kind == shapeSet:
+			return c.set(ctx, s, values)
+		case kind.isSavepoint():
+			return c.atSavepoint(ctx, s, values)
+		}
 	}
 	tr := s.Began(ctx)
 	if !c.allowed(ctx, s) {

@@ -27,6 +27,8 @@ type shape struct {
 	simple bool
 	// first is the order and the limit of a SELECT; set only if it has both.
 	first *firstRows
+	// savepoint is the name in a statement about a savepoint.
+	savepoint string
 	// values counts the literals.
 	values int
 }
@@ -38,7 +40,12 @@ const (
 	shapeUpdate
 	shapeDelete
 	shapeInsert
+	shapeSet
+	shapeSavepoint
+	shapeRollbackTo
+	shapeRelease
 	shapeBegin
+	shapeBeginReadOnly
 	shapeCommit
 	shapeRollback
 )
@@ -97,15 +104,20 @@ func (k shapeKind) changes() bool {
 // controls reports whether statements of a kind begin or end a transaction.
 func (k shapeKind) controls() bool { return k >= shapeBegin }
 
+// isSavepoint reports whether statements of a kind are about savepoints.
+func (k shapeKind) isSavepoint() bool { return k >= shapeSavepoint && k <= shapeRelease }
+
 // shapeOf returns the shape of a statement, whose literals have been replaced by
 // parameters; nil if it cannot be compiled. The shape must account for every literal,
 // because one plan serves all literals.
 func shapeOf(stmt sqlparser.Statement) *shape {
-	if kind, ok := controlOf(stmt); ok {
-		return &shape{kind: kind}
+	if s := controlOf(stmt); s != nil {
+		return s
 	}
 	var s *shape
 	switch n := stmt.(type) {
+	case *sqlparser.Set:
+		return shapeOfSet(n)
 	case *sqlparser.Select:
 		s = shapeOfSelect(n)
 	case *sqlparser.Update:

@@ -36,6 +36,9 @@ type normaliser struct {
 	ansiQuotes bool
 }
 
+// setWord begins a SET.
+const setWord = "SET "
+
 // variable is the prefix of the names of system variables.
 const variable = "@@"
 
@@ -49,7 +52,7 @@ const (
 
 // add appends the text of a statement, and reports whether it understands the statement. It leaves out
 // comments before and after the statement and behind its first word, where programs put what they trace, and copies
-// others. It refuses user variables and escaped wildcards.
+// others. It refuses user variables outside of SET, and escaped wildcards.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
@@ -57,6 +60,7 @@ func (n *normaliser) add(query string) bool {
 	whole := len(query)
 	query = withoutComments(query)
 	isCut, start := len(query) < whole, len(n.key)
+	isSet := len(query) > len(setWord) && strings.EqualFold(query[:len(setWord)], setWord)
 	for i := 0; i < len(query); {
 		c := query[i]
 		var next int
@@ -77,6 +81,8 @@ func (n *normaliser) add(query string) bool {
 			next = n.quoted(query, i)
 		case strings.HasPrefix(query[i:], variable):
 			n.key, next = append(n.key, variable...), i+len(variable)
+		case c == '@' && isSet: // no other statement with a variable of the user is compiled
+			n.key, next = append(n.key, c), i+1
 		case c == '?':
 			next = n.parameter(i)
 		case beginsComment(query, i):

@@ -95,11 +95,16 @@ var latestVariables atomic.Pointer[map[string]gms.SystemVarValue]
 // when a value has changed, the next session gets a new map.
 func sharedVariables() map[string]gms.SystemVarValue {
 	now := gms.SystemVariables.NewSessionMap()
-	if latest := latestVariables.Load(); latest != nil && maps.EqualFunc(*latest, now, sameVariable) {
+	if latest := latestVariables.Load(); latest != nil && (isSameMap(*latest, now) || maps.EqualFunc(*latest, now, sameVariable)) {
 		return *latest
 	}
 	latestVariables.Store(&now)
 	return now
+}
+
+// isSameMap reports whether two variables hold one map.
+func isSameMap(a, b map[string]gms.SystemVarValue) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 func sameVariable(a, b gms.SystemVarValue) bool {

@@ -50,6 +50,22 @@ type Settings struct {
 // keySettings are the variables that may change the meaning of a text.
 var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone", "foreign_key_checks"}
 
+// isSetting has the variables that readSettings reads.
+var isSetting = func() map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range append(keySettings, "autocommit", "sql_select_limit", "max_execution_time", "long_query_time", "transaction_read_only", "sql_notes", "max_error_count") {
+		all[name] = true
+	}
+	return all
+}()
+
+// noteChange makes the next use of the settings read them again if they depend on a variable.
+func (s *Session) noteChange(name string) {
+	if isSetting[name] || isSetting[strings.ToLower(name)] {
+		s.variables = nil
+	}
+}
+
 // Settings returns the settings that follow from the present variables. The caller must not change
 // them: they are shared.
 func (s *Session) Settings() *Settings {
@@ -208,7 +224,7 @@ func ignoredDuplicate(w *gms.Warning) *gms.Warning {
 
 // SetSessionVariable implements gms.Session.
 func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) error {
-	s.variables = nil
+	s.noteChange(name)
 	if err := s.baseSession.SetSessionVariable(ctx, name, value); err != nil {
 		return err
 	}
@@ -220,12 +236,12 @@ func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) e
 
 // InitSessionVariable implements gms.Session.
 func (s *Session) InitSessionVariable(ctx *gms.Context, name string, value any) error {
-	s.variables = nil
+	s.noteChange(name)
 	return s.baseSession.InitSessionVariable(ctx, name, value)
 }
 
 // InitSessionVariableDefault implements gms.Session.
 func (s *Session) InitSessionVariableDefault(ctx *gms.Context, name string, value any) error {
-	s.variables = nil
+	s.noteChange(name)
 	return s.baseSession.InitSessionVariableDefault(ctx, name, value)
 }
