@@ -47,12 +47,22 @@ func (t *textNumber) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		f, _, err := types.Float64.Convert(ctx, v)
 		return f, err
 	}
-	number, isCut := types.TruncateStringToDouble(text)
-	if isCut {
-		ctx.Session.Warn(&gms.Warning{Level: "Warning", Code: mysql.ERTruncatedWrongValue, Message: "Truncated incorrect double value: " + text})
+	f, warning := NumberOfText(text, func() bool { return true })
+	if warning != nil {
+		ctx.Session.Warn(warning)
 	}
-	f, _ := strconv.ParseFloat(number, 64) // what is no number is 0
 	return f, nil
+}
+
+// NumberOfText returns the double that a text is when it is compared with a number: the number with which it begins, or 0. If
+// the text has something else, there is a warning, which is made only if it is wanted.
+func NumberOfText(text string, isWanted func() bool) (float64, *gms.Warning) {
+	number, isCut := types.TruncateStringToDouble(text)
+	f, _ := strconv.ParseFloat(number, 64) // what is no number is 0
+	if !isCut || !isWanted() {
+		return f, nil
+	}
+	return f, &gms.Warning{Level: "Warning", Code: mysql.ERTruncatedWrongValue, Message: "Truncated incorrect double value: " + text}
 }
 
 // WithChildren implements gms.Expression.

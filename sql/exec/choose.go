@@ -17,6 +17,9 @@ const countedMax = 1000
 // choose returns the chosen access of a scan. After 1, 2, 4, 8 and so on executions it chooses
 // again, for the values of the execution, because tables grow.
 func (r *run) choose(ctx *gms.Context, n *plan.Scan) *plan.Access {
+	if _, ok := r.textNumberOf(n); ok {
+		return byPrimaryKey(n)
+	}
 	if len(n.Access) <= 1 {
 		return accessOf(n, 0)
 	}

@@ -28,6 +28,9 @@ type run struct {
 	hasChosen [plan.SourcesMax]bool
 	taken     int64 // the memory of rows to be returned or changed
 	skip      skip  // for the scan that is about to be opened
+	// mayWarn is set if the execution may warn: a SELECT may. warned counts its warnings, also those that are not recorded.
+	mayWarn bool
+	warned  int
 }
 
 // open returns the rows of a node.

@@ -15,6 +15,9 @@ import (
 
 // scan returns the rows of a table that meet the scan's condition.
 func (r *run) scan(ctx *gms.Context, n *plan.Scan) (gms.RowIter, error) {
+	if t, ok := r.textNumberOf(n); ok {
+		return t.scan(ctx, n, byPrimaryKey(n))
+	}
 	return r.scanBy(ctx, n, r.choose(ctx, n))
 }
 

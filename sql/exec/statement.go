@@ -113,6 +113,7 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if s.literals.Inserts {
 		return s.insert(ctx, r)
 	}
+	r.mayWarn = q.Change == nil
 	if r.header, err = s.headerFor(p, values); err != nil {
 		return nil, err
 	}
@@ -259,7 +260,7 @@ func (r *run) result(ctx *gms.Context) (*Result, error) {
 		return &Result{OK: ok, Planned: true}, err
 	}
 	res, err := r.read(ctx)
-	if err == nil && r.s.WarningCount() > 0 {
+	if err == nil && int(r.s.WarningCount()) > r.warned {
 		err = ErrPlan // go-mysql-server warns
 	}
 	return res, unlessRefused(err)

@@ -203,6 +203,9 @@ func (s *Session) Warn(w *gms.Warning) {
 	s.baseSession.Warn(w)
 }
 
+// WantsWarning reports whether a further warning would be recorded.
+func (s *Session) WantsWarning() bool { return int64(s.WarningCount()) < s.Settings().warningsMax }
+
 // Warnings implements gms.Session: the oldest is the first, as SHOW WARNINGS shows them.
 func (s *Session) Warnings() []*gms.Warning {
 	all := s.baseSession.Warnings()
