@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -11,6 +12,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	ownplan "github.com/farmsql/farmsql/sql/plan"
 )
 
 // This file reads information_schema.columns. go-mysql-server resolves the defaults of the columns
@@ -26,11 +29,14 @@ type infoSchema struct {
 
 // GetTableInsensitive implements gms.Database.
 func (d infoSchema) GetTableInsensitive(ctx *gms.Context, name string) (gms.Table, bool, error) {
-	if !strings.EqualFold(name, information_schema.ColumnsTableName) {
-		t, ok, err := d.Database.GetTableInsensitive(ctx, name)
-		return d.e.privileges.HideTables(t), ok, err
+	switch strings.ToLower(name) {
+	case information_schema.ColumnsTableName:
+		return columnsTable{information_schema.NewColumnsTable(), d.e}, true, nil
+	case information_schema.StatisticsTableName: // without the type of its own, which adds nothing
+		return d.e.privileges.HideTables(information_schema.NewDefaultStats().InformationSchemaTable), true, nil
 	}
-	return columnsTable{information_schema.NewColumnsTable(), d.e}, true, nil
+	t, ok, err := d.Database.GetTableInsensitive(ctx, name)
+	return d.e.privileges.HideTables(t), ok, err
 }
 
 // A columnsTable is information_schema.columns before it has a catalog.
@@ -104,8 +110,9 @@ type columnReader = func(*gms.Context, gms.Catalog, gms.Schema) (gms.RowIter, er
 
 // columnRows returns the reader for the rows that conditions may accept.
 func (e *Engine) columnRows(conditions []gms.Expression) columnReader {
+	columns := information_schema.NewColumnsTable().Schema(nil)
 	return func(ctx *gms.Context, c gms.Catalog, _ gms.Schema) (gms.RowIter, error) {
-		s := columnList{e: e, catalog: c.(planningCatalog).Catalog, wanted: wantedTables(conditions)}
+		s := columnList{e: e, catalog: c.(planningCatalog).Catalog, wanted: wantedOf(columns, conditions)}
 		for _, db := range s.catalog.AllDatabases(ctx) {
 			if !s.wanted.accepts(ctx, db.Name(), nil) {
 				continue
@@ -266,27 +273,67 @@ func (e *Engine) narrowedTable(t gms.Table, conditions func() []gms.Expression) 
 		copied := *t
 		copied.RowIter = e.columnRows(conditions())
 		return &copied
+	case *information_schema.InformationSchemaTable:
+		if !narrowedTables[t.TableName] {
+			return nil
+		}
+		copied := *t
+		wanted := wantedOf(t.TableSchema, conditions())
+		return copied.AssignCatalog(e.privileges.SeenOnly(e.gms.Analyzer.Catalog, wanted.accepts))
 	}
 	return nil
 }
 
-// Columns of information_schema.columns.
-const (
-	shownSchemaColumn = 1
-	shownTableColumn  = 2
-	shownColumnCount  = 22
-)
+// narrowedOrSame returns a table of information_schema that makes only rows that the conditions may accept. The conditions are on
+// rows of all of its columns. If none of them restricts it, or it is another table, it returns the table.
+func (e *Engine) narrowedOrSame(t gms.Table, conditions []gms.Expression) gms.Table {
+	if narrowed := e.narrowedTable(t, func() []gms.Expression { return conditions }); narrowed != nil {
+		return narrowed
+	}
+	return t
+}
+
+// narrowedTables are the tables, besides that of columns, whose rows each belong to a table, a view or a database of the
+// catalog.
+var narrowedTables = map[string]bool{
+	information_schema.TablesTableName: true, information_schema.ViewsTableName: true, information_schema.SchemataTableName: true,
+	information_schema.TableConstraintsTableName: true, information_schema.StatisticsTableName: true, information_schema.KeyColumnUsageTableName: true, information_schema.ReferentialConstraintsTableName: true,
+}
 
 // wantedTables are the conditions of a statement. accepts evaluates those that depend only on the names of databases
 // and tables.
-type wantedTables []gms.Expression
+type wantedTables struct {
+	conditions []gms.Expression
+	// schemas and tables are the positions of the columns with these names, in rows of width columns.
+	schemas, tables []int
+	width           int
+}
+
+// wantedOf returns the wantedTables for conditions on rows of a table of information_schema.
+func wantedOf(columns gms.Schema, conditions []gms.Expression) wantedTables {
+	w := wantedTables{conditions: conditions, width: len(columns)}
+	for i, c := range columns {
+		switch strings.ToLower(c.Name) {
+		case "table_schema", "constraint_schema", "schema_name":
+			w.schemas = append(w.schemas, i)
+		case "table_name":
+			w.tables = append(w.tables, i)
+		}
+	}
+	return w
+}
 
 // accepts reports whether the conditions may accept rows of a table or, if table is nil, of any table of the database.
 func (w wantedTables) accepts(ctx *gms.Context, db string, table any) bool {
-	row := make(gms.Row, shownColumnCount)
-	row[shownSchemaColumn], row[shownTableColumn] = db, table
-	for _, c := range w {
-		if !namesOnly(ctx, c, table != nil) {
+	row := make(gms.Row, w.width)
+	for _, i := range w.schemas {
+		row[i] = db
+	}
+	for _, i := range w.tables {
+		row[i] = table
+	}
+	for _, c := range w.conditions {
+		if !w.namesOnly(ctx, c, table != nil) {
 			continue
 		}
 		if v, err := c.Eval(ctx, row); err == nil && (v == nil || v == false) {
@@ -298,13 +345,11 @@ func (w wantedTables) accepts(ctx *gms.Context, db string, table any) bool {
 
 // namesOnly reports whether a condition depends only on the name of the database and, if tables is set, of the table.
 // It must also be possible to evaluate the condition any number of times, and without a warning.
-func namesOnly(ctx *gms.Context, e gms.Expression, tables bool) bool {
+func (w wantedTables) namesOnly(ctx *gms.Context, e gms.Expression, tables bool) bool {
 	switch e := e.(type) {
 	case *expression.GetField:
-		isSchema := e.Index() == shownSchemaColumn && strings.EqualFold(e.Name(), "table_schema")
-		isTable := e.Index() == shownTableColumn && strings.EqualFold(e.Name(), "table_name")
-		return isSchema || (tables && isTable)
-	case *expression.Literal:
+		return slices.Contains(w.schemas, e.Index()) || (tables && slices.Contains(w.tables, e.Index()))
+	case *expression.Literal, *ownplan.Parameter:
 		return types.IsText(e.Type(ctx))
 	case *expression.Equals, *expression.InTuple, *expression.HashInTuple, expression.Tuple, *expression.And, *expression.Or,
 		*expression.Not, *expression.Like, *function.Lower, *function.Upper, *function.Database:
@@ -312,7 +357,7 @@ func namesOnly(ctx *gms.Context, e gms.Expression, tables bool) bool {
 		return false
 	}
 	for _, c := range e.Children() {
-		if !namesOnly(ctx, c, tables) {
+		if !w.namesOnly(ctx, c, tables) {
 			return false
 		}
 	}

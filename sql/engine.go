@@ -100,7 +100,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	a.Catalog.InfoSchema = infoSchema{a.Catalog.InfoSchema, e}
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
-	e.compiled = fast.NewCache(e.Store, e.gms, o.ReadOnly)
+	e.compiled = fast.NewCache(e.Store, e.gms, o.ReadOnly, e.narrowedOrSame)
 	e.routines = routine.NewRunner(e.gms, e.queryPart, o.Accounts != nil)
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if o.Accounts == nil {

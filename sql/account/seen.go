@@ -32,6 +32,47 @@ func (t hidingTable) AssignCatalog(c gms.Catalog) gms.Table {
 // Seen returns a catalog whose databases have only what the user of each statement may see.
 func (p Privileges) Seen(c gms.Catalog) gms.Catalog { return seenCatalog{c, p} }
 
+// SeenOnly is Seen without those databases, and tables and views in them, that accepts refuses. It is asked for a database with
+// the table nil.
+func (p Privileges) SeenOnly(c gms.Catalog, accepts func(ctx *gms.Context, db string, table any) bool) gms.Catalog {
+	return narrowCatalog{p.Seen(c), accepts}
+}
+
+// A narrowCatalog is a catalog with some of its databases, tables and views.
+type narrowCatalog struct {
+	gms.Catalog
+	accepts func(ctx *gms.Context, db string, table any) bool
+}
+
+// AllDatabases implements gms.DatabaseProvider.
+func (c narrowCatalog) AllDatabases(ctx *gms.Context) []gms.Database {
+	all := slices.DeleteFunc(c.Catalog.AllDatabases(ctx), func(db gms.Database) bool { return !c.accepts(ctx, db.Name(), nil) })
+	for i, db := range all {
+		if db, ok := db.(seenDatabase); ok {
+			all[i] = narrowDatabase{db, c.accepts}
+		}
+	}
+	return all
+}
+
+// A narrowDatabase is a database with some of its tables and views.
+type narrowDatabase struct {
+	seenDatabase
+	accepts func(ctx *gms.Context, db string, table any) bool
+}
+
+// GetTableNames implements gms.Database.
+func (d narrowDatabase) GetTableNames(ctx *gms.Context) ([]string, error) {
+	names, err := d.seenDatabase.GetTableNames(ctx)
+	return slices.DeleteFunc(names, func(name string) bool { return !d.accepts(ctx, d.Name(), name) }), err
+}
+
+// AllViews implements gms.ViewDatabase.
+func (d narrowDatabase) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
+	views, err := d.seenDatabase.AllViews(ctx)
+	return slices.DeleteFunc(views, func(v gms.ViewDefinition) bool { return !d.accepts(ctx, d.Name(), v.Name) }), err
+}
+
 // SeenDatabase returns a database that has only what the user of the statement may see.
 func (p Privileges) SeenDatabase(ctx *gms.Context, db gms.Database) gms.Database {
 	if db, ok := db.(mysql_db.PrivilegedDatabase); ok {

@@ -16,6 +16,7 @@ import (
 // A run is one execution of a Query.
 type run struct {
 	prepared *prepared
+	narrow   Narrower
 	header   *Header
 	query    *plan.Query
 	s        *store.Session
@@ -40,6 +41,8 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		return gms.RowsToRowIter(gms.Row{}), nil
 	case *plan.Scan:
 		return r.scan(ctx, n)
+	case *plan.Shown:
+		return r.shown(ctx, n)
 	case *plan.Join:
 		return r.join(ctx, n)
 	case *plan.Derived:

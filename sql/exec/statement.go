@@ -53,6 +53,8 @@ type Statement struct {
 	gms      *sqle.Engine
 	text     string // with question marks in place of literals
 	literals *plan.Literals
+	narrow   Narrower
+	selects  bool // whether it is a SELECT or a UNION
 	mu       struct {
 		lockrank.Mutex[lockrank.Leaf]
 		prepared map[string]*prepared // by the fixed literals
@@ -72,12 +74,13 @@ const (
 
 // NewStatement returns the Statement for a syntax tree with n parameters in place of literals; nil
 // if it cannot be planned. text is the statement's text.
-func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlparser.Statement, n int) *Statement {
+func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlparser.Statement, n int, narrow Narrower) *Statement {
 	l, ok := plan.LiteralsOf(ast, n)
 	if !ok {
 		return nil
 	}
-	return &Statement{st: st, gms: engine, text: text, literals: l}
+	_, selects := ast.(sqlparser.SelectStatement)
+	return &Statement{st: st, gms: engine, text: text, literals: l, narrow: narrow, selects: selects}
 }
 
 // Auths are the privileges that the statement needs.
@@ -109,7 +112,7 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if err := s.runnable(tr, q); err != nil {
 		return nil, err
 	}
-	r := &run{prepared: p, query: q, s: session, tr: tr, values: values}
+	r := &run{prepared: p, narrow: s.narrow, query: q, s: session, tr: tr, values: values}
 	if s.literals.Inserts {
 		return s.insert(ctx, r)
 	}
@@ -178,6 +181,9 @@ func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []pl
 // describe appends the statement's tables as the transaction sees them to dst.
 func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction, dst []*store.TableInfo) ([]*store.TableInfo, error) {
 	for _, t := range s.literals.Tables {
+		if s.isShown(ctx, t) {
+			continue
+		}
 		info, err := s.describeTable(ctx, tr, t.DB, t.Table)
 		if err != nil {
 			return nil, err
@@ -185,6 +191,18 @@ func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction, dst []*sto
 		dst = append(dst, info)
 	}
 	return dst, nil
+}
+
+// isShown reports whether a SELECT reads a table of information_schema, which always has the same columns.
+func (s *Statement) isShown(ctx *gms.Context, t plan.TableName) bool {
+	if !s.selects {
+		return false
+	}
+	db := t.DB
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	return store.SameName(db, gms.InformationSchemaDatabaseName)
 }
 
 // describeTable returns a table as the transaction sees it; ErrPlan for a table that go-mysql-server has to read, or about

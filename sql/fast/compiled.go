@@ -84,6 +84,7 @@ type Cache struct {
 	st       *store.Store
 	gms      *sqle.Engine
 	readOnly bool
+	narrow   exec.Narrower
 	lockrank.RWMutex[lockrank.Leaf]
 	statements map[string]*Compiled
 	// savepoints are statements about savepoints with names that only their executions know.
@@ -96,8 +97,8 @@ const statementsMax = 4096
 
 // NewCache returns an empty cache for statements over a store, planned by gms. With
 // readOnly, it compiles no changes.
-func NewCache(st *store.Store, gms *sqle.Engine, readOnly bool) *Cache {
-	c := &Cache{st: st, gms: gms, readOnly: readOnly}
+func NewCache(st *store.Store, gms *sqle.Engine, readOnly bool, narrow exec.Narrower) *Cache {
+	c := &Cache{st: st, gms: gms, readOnly: readOnly, narrow: narrow}
 	c.savepoints = newSavepoints(c)
 	return c
 }
@@ -235,7 +236,7 @@ func (c *Compiled) parse(s *Session, parameters int) {
 		c.shape = nil
 	}
 	if _, isSelect := ast.(*sqlparser.Select); isSelect || !c.cache.readOnly {
-		c.query = exec.NewStatement(c.st, c.cache.gms, c.text, ast, parameters)
+		c.query = exec.NewStatement(c.st, c.cache.gms, c.text, ast, parameters, c.cache.narrow)
 	}
 }
 

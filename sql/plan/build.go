@@ -187,6 +187,9 @@ func (b *builder) resolved(n *gmsplan.ResolvedTable, columns gms.ColSet) (Node, 
 	if gmsplan.IsDualTable(n) {
 		return One{}, scope{}, nil
 	}
+	if shown, s := b.shown(n, columns); shown != nil {
+		return shown, s, nil
+	}
 	t, ok := n.Table.(*store.Table)
 	if !ok || !slices.Contains(b.tables, t.Info) || n.AsOf != nil {
 		return nil, scope{}, refused("table %s", n.Name())
@@ -223,6 +226,9 @@ func (b *builder) filterRows(n *gmsplan.Filter) (Node, scope, error) {
 	child, s, err := b.node(n.Child)
 	if err != nil {
 		return nil, scope{}, err
+	}
+	if shown, ok := child.(*Shown); ok {
+		return b.shownFilter(shown, n.Expression, s)
 	}
 	scan, ok := child.(*Scan)
 	if !ok || scan.Where != nil {

@@ -24,7 +24,7 @@ var knownExpressions = func() map[string]bool {
 		*expression.Equals *expression.GreaterThan *expression.GreaterThanOrEqual *expression.LessThan
 		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
 		*expression.IsNull *expression.Between *expression.InTuple expression.Tuple *expression.Case *expression.CaseBranch *expression.Like
-		*expression.SystemVar *function.LastInsertId *function.FoundRows *function.RowCount function.ConnectionID *function.Database
+		*expression.SystemVar *function.LastInsertId *function.FoundRows *function.RowCount function.ConnectionID *function.Database function.Version function.User
 		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
 		*function.Length *function.CharLength *function.Substring *function.Trim function.Left function.Right *function.Unhex
 		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff *function.Extract
