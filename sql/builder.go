@@ -212,6 +212,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 			return rows, err
 		}
 		return b.e.privileges.SeenConnections(ctx, rows)
+	case *plan.ShowVariables:
+		return showVariables(ctx, n)
 	case *plan.ShowIndexes:
 		return showIndexes(ctx, n, row)
 	case *plan.ShowCreateTrigger:
