@@ -192,6 +192,11 @@ func (f *fuzzRun) refused(query string, err error) {
 		}
 	}
 	f.fail("%s\n%v", query, err)
+	if errors.Is(err, context.DeadlineExceeded) { // the next statement has a new connection
+		if _, err := f.ours.Exec("use fuzz"); err != nil {
+			f.Fatal(err)
+		}
+	}
 }
 
 func (f *fuzzRun) fail(format string, args ...any) {

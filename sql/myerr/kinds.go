@@ -203,3 +203,8 @@ func NotSupported(format string, args ...any) *mysql.SQLError {
 func Remade(number int, state, text string) *mysql.SQLError {
 	return &mysql.SQLError{Num: number, State: state, Message: text}
 }
+
+// Warned returns the error that a warning becomes in a strict statement.
+func Warned(w *gms.Warning) *mysql.SQLError {
+	return &mysql.SQLError{Num: w.Code, State: stateOf(w.Code), Message: w.Message}
+}

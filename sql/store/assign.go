@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -26,7 +27,11 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, er
 	case row.IsTimespan(t):
 		return v, inTime(v, t, column, at)
 	case types.IsTime(t):
-		return assignTime(v, t, column, at)
+		v, err := assignTime(v, t, column, at)
+		if err == nil && refusesZeroDate(ctx) && isZeroDate(ctx, v, t) {
+			err = myerr.IncorrectTimeOf.New(timeName(t), zeroDateText(v, t), column, at)
+		}
+		return v, err
 	case isChar(t): // a CHAR does not keep the spaces at its end
 		if s, ok := v.(string); ok {
 			return strings.TrimRight(s, " "), nil
@@ -130,11 +135,48 @@ func assignTime(v any, t gms.Type, column string, row int) (any, error) {
 	}
 	text := compat.TextOfDigits(v)
 	if text == "" || compat.IsImpossibleTime(text) {
-		kind := "datetime"
-		if types.IsDateType(t) {
-			kind = "date"
-		}
-		return nil, myerr.IncorrectTimeOf.New(kind, v, column, row)
+		return nil, myerr.IncorrectTimeOf.New(timeName(t), v, column, row)
 	}
 	return text, nil
+}
+
+// timeName is the name of a type of times in errors.
+func timeName(t gms.Type) string {
+	if types.IsDateType(t) {
+		return "date"
+	}
+	return "datetime"
+}
+
+// refusesZeroDate reports whether 0000-00-00 is no value for a column (NO_ZERO_DATE in a strict sql_mode).
+func refusesZeroDate(ctx *gms.Context) bool {
+	s, ok := ctx.Session.(ours)
+	return ok && s.base().Settings().noZeroDate
+}
+
+// isZeroDate reports whether a value for a column of type t is 0000-00-00.
+func isZeroDate(ctx *gms.Context, v any, t gms.Type) bool {
+	switch v := v.(type) {
+	case time.Time:
+		return v.Equal(types.ZeroTime)
+	case string:
+		if !strings.HasPrefix(strings.TrimLeft(v, " "), "0") {
+			return false
+		}
+		of, _, err := t.Convert(ctx, v)
+		at, ok := of.(time.Time)
+		return ok && err == nil && at.Equal(types.ZeroTime)
+	}
+	return false
+}
+
+// zeroDateText is 0000-00-00 as v spells it, for errors.
+func zeroDateText(v any, t gms.Type) string {
+	switch text, ok := v.(string); {
+	case ok:
+		return text
+	case types.IsDateType(t):
+		return "0000-00-00"
+	}
+	return "0000-00-00 00:00:00"
 }

@@ -100,7 +100,7 @@ func (e *Editor) DiscardChanges(_ *gms.Context, cause error) error {
 
 // StatementComplete implements gms.EditOpenerCloser.
 func (e *Editor) StatementComplete(ctx *gms.Context) error {
-	if err := e.s.dividedByZero(); err != nil {
+	if err := e.s.failure(); err != nil {
 		return errors.Join(err, e.DiscardChanges(ctx, err))
 	}
 	e.end()
@@ -131,7 +131,7 @@ func (e *Editor) atomically(ctx *gms.Context, change func() error) error {
 	if e.err != nil {
 		return myerr.Storage(e.err)
 	}
-	if err := e.s.dividedByZero(); err != nil {
+	if err := e.s.failure(); err != nil {
 		return err
 	}
 	m := e.tr.Tx.Mark()

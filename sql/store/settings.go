@@ -41,10 +41,10 @@ type Settings struct {
 	divisions bool
 	// zone is the session's time zone.
 	zone *row.Zone
-	// strict is set if a value that does not fit into its column is an error.
+	// strict is set if a value that does not fit into its column is an error, and a text that is no number, too.
 	strict bool
-	// strictDivisions is set if a division by zero is an error in a statement that changes rows.
-	strictDivisions bool
+	// noZeroDate is set if, besides, 0000-00-00 is no date.
+	noZeroDate bool
 }
 
 // keySettings are the variables that may change the meaning of a text.
@@ -106,7 +106,7 @@ func (s *Session) readSettings() *Settings {
 	r.AnsiQuotes = mode.ParserOptions().AnsiQuotes
 	r.divisions = mode.ModeEnabled(gms.ErrorForDivisionByZero) || mode.ModeEnabled(gms.Traditional)
 	r.strict = mode.Strict()
-	r.strictDivisions = r.divisions && r.strict
+	r.noZeroDate = r.strict && (mode.ModeEnabled("NO_ZERO_DATE") || mode.ModeEnabled(gms.Traditional))
 	if v, err := s.GetSessionVariable(ctx, "time_zone"); err == nil {
 		r.zone, _ = row.ZoneOf(fmt.Sprint(v)) // SET refuses what is no zone
 	}
@@ -190,12 +190,10 @@ func (s *Session) LongQueryTime() time.Duration { return s.Settings().longQuery 
 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
-	w = ignoredDuplicate(w)
+	w = truncatedValue(ignoredDuplicate(w))
+	s.noteStrictly(w)
 	r := s.Settings()
 	isDivision := w.Code == expression.ERDivisionByZero
-	if isDivision && r.strictDivisions && s.change.strict {
-		s.change.divided = true
-	}
 	isUnwanted := (w.Level == "Note" && !r.notes) || (isDivision && !r.divisions)
 	if isUnwanted || int64(s.WarningCount()) >= r.warningsMax {
 		return
