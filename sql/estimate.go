@@ -2,14 +2,15 @@ package sql
 
 import (
 	"math"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/memo"
 )
 
-// A coster is go-mysql-server's coster with two corrections. go-mysql-server has no cost for a
-// Max1Row, and assumes that any range of an index has half of the table's rows. Where the ranges
+// A coster is go-mysql-server's coster with corrections. go-mysql-server has no cost for a
+// Max1Row, plans joins that lose rows or find too many, and assumes that any range of an index has half of the table's rows. Where the ranges
 // are known when a join is planned, the coster counts their keys, as MySQL does.
 type coster struct {
 	memo.Coster
@@ -26,6 +27,11 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 		return 0, nil // a Max1Row costs no more than its child
 	case *memo.MergeJoin:
 		if losesNulls(ctx, r) {
+			return math.MaxFloat64, nil
+		}
+		c.countJoin(ctx, r)
+	case *memo.LookupJoin:
+		if findsNulls(r) {
 			return math.MaxFloat64, nil
 		}
 		c.countJoin(ctx, r)
@@ -53,6 +59,40 @@ func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 		return true
 	})
 	return columns > 2 && mayBeNull // each comparison has two columns
+}
+
+// findsNulls reports whether a lookup finds NULL by NULL in a column of which the join's condition is =, and no longer
+// checks that condition. go-mysql-server takes a condition for <=> if there is a <=> before it, also about another column.
+func findsNulls(l *memo.LookupJoin) bool {
+	mask, columns := l.Lookup.Table.NullMask(), l.Lookup.Index.Cols()
+	for r := l.Group().First; r != nil; r = r.Next() {
+		j, ok := r.(memo.JoinRel)
+		if !ok {
+			continue
+		}
+		for _, f := range j.JoinPrivate().Filter {
+			for i := range mask {
+				if mask[i] && isEquality(f, columns[i]) && !slices.Contains(l.Filter, f) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isEquality reports whether a condition is column = value or value = column.
+func isEquality(e gms.Expression, column gms.ColumnId) bool {
+	equals, ok := e.(*expression.Equals)
+	if !ok {
+		return false
+	}
+	for _, side := range equals.Children() {
+		if f, ok := side.(*expression.GetField); ok && f.Id() == column {
+			return true
+		}
+	}
+	return false
 }
 
 // payForLookups sets the row count of a join to the number of rows that its lookups read, until
