@@ -1,11 +1,8 @@
 package compat
 
 import (
-	"slices"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
@@ -117,18 +114,6 @@ func listOfElements(ctx *gms.Context, left, right gms.Expression) (gms.Expressio
 		return expression.NewInTuple(newAsText(ctx, left), list), nil
 	}
 	return expression.NewInTuple(&elementNumber{expression.UnaryExpressionStub{Child: left}}, list), nil
-}
-
-// leastByText returns a MIN or MAX that compares the texts of an ENUM or SET; nil for other
-// expressions.
-func leastByText(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
-	switch e.(type) {
-	case *aggregation.Min, *aggregation.Max:
-		if of := e.Children()[0]; of.Resolved() && isElement(of.Type(ctx)) {
-			return e.WithChildren(ctx, slices.Concat([]gms.Expression{newAsText(ctx, of)}, e.Children()[1:])...)
-		}
-	}
-	return nil, nil
 }
 
 // elementInQuery corrects IN of a subquery as withElements corrects =.

@@ -1,11 +1,15 @@
 package compat
 
 import (
+	"slices"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/hash"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // An exactIn is IN of a subquery whose column has another type than the left side, and both types
@@ -36,6 +40,8 @@ func newExactIn(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, error) {
 			return nil, err
 		}
 		in = byText.(*plan.InSubquery)
+	case isMixed(left, right):
+		return compareEach(ctx, &quantifiedComparison{expression.BinaryExpressionStub{LeftChild: in.LeftChild, RightChild: query}, "=", false, nil})
 	default:
 		return nil, nil
 	}
@@ -43,6 +49,17 @@ func newExactIn(ctx *gms.Context, in *plan.InSubquery) (gms.Expression, error) {
 	value, _ := exactColumn(ctx, in.LeftChild)
 	equal, _, err := Compared(ctx, nil, expression.NewEquals(&placed{value, 0}, column))
 	return &exactIn{in, query, equal}, err
+}
+
+// isMixed reports whether = compares values of two types by a third one, or by one of the two which depends on
+// the value: then IN compares with each row of the subquery. To look up the left side among them, go-mysql-server
+// converts it to their type: 'a' is no number, so it would be equal to none, and not to 0.
+func isMixed(a, b gms.Type) bool {
+	kinds := []func(gms.Type) bool{types.IsNumber, types.IsTime, row.IsTimespan, isElement, types.IsTextOnly}
+	of := func(t gms.Type) int {
+		return slices.IndexFunc(kinds, func(is func(gms.Type) bool) bool { return is(t) })
+	}
+	return of(a) >= 0 && of(b) >= 0 && of(a) != of(b)
 }
 
 // Eval implements gms.Expression.

@@ -55,15 +55,35 @@ func newQuantifiedComparison(ctx *gms.Context, operator string, all bool, value,
 	if !areAlike(value.Type(ctx), columns[0].Type) {
 		return nil, NoQuantifier("ANY or ALL of another type")
 	}
-	l, _ := exactColumn(ctx, value)
-	r, _ := exactColumn(ctx, expression.NewGetField(1, columns[0].Type, columns[0].Name, true))
-	compare := comparisonsOf[operator](&placed{l, 0}, r)
-	if not, ok := compare.(*expression.Not); ok {
-		is, _, err := Compared(ctx, nil, not.Child)
-		return &quantifiedComparison{expression.BinaryExpressionStub{LeftChild: value, RightChild: rows}, operator, all, expression.NewNot(is)}, err
+	return compareEach(ctx, &quantifiedComparison{expression.BinaryExpressionStub{LeftChild: value, RightChild: rows}, operator, all, nil})
+}
+
+// compareEach returns q with the comparison of the value with each row.
+func compareEach(ctx *gms.Context, q *quantifiedComparison) (gms.Expression, error) {
+	column := q.RightChild.(*plan.Subquery).Query.Schema(ctx)[0]
+	l, _ := exactColumn(ctx, q.LeftChild)
+	r, _ := exactColumn(ctx, expression.NewGetField(1, column.Type, column.Name, true))
+	compare := comparisonsOf[q.operator](&placed{l, 0}, r)
+	not, isNot := compare.(*expression.Not)
+	if isNot {
+		compare = not.Child
 	}
-	compare, _, err := Compared(ctx, nil, compare)
-	return &quantifiedComparison{expression.BinaryExpressionStub{LeftChild: value, RightChild: rows}, operator, all, compare}, err
+	if changed, err := withElements(ctx, compare); err != nil {
+		return nil, err
+	} else if changed != nil {
+		compare = changed
+	}
+	compare, _, err := ofTimes(ctx, compare)
+	if err != nil {
+		return nil, err
+	}
+	if compare, _, err = Compared(ctx, nil, compare); err != nil {
+		return nil, err
+	}
+	if q.compare = compare; isNot {
+		q.compare = expression.NewNot(compare)
+	}
+	return q, nil
 }
 
 // areAlike reports whether values of two types are compared as they are. MariaDB compares others with ANY and ALL in
@@ -127,5 +147,8 @@ func (q *quantifiedComparison) WithChildren(ctx *gms.Context, children ...gms.Ex
 	if len(children) != 2 {
 		return nil, gms.ErrInvalidChildrenNumber.New(q, len(children), 2)
 	}
-	return newQuantifiedComparison(ctx, q.operator, q.all, children[0], children[1])
+	if _, ok := children[1].(*plan.Subquery); !ok {
+		return nil, NoQuantifier("ANY")
+	}
+	return compareEach(ctx, &quantifiedComparison{expression.BinaryExpressionStub{LeftChild: children[0], RightChild: children[1]}, q.operator, q.all, nil})
 }

@@ -145,10 +145,8 @@ func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 		if !ok {
 			return n, transform.SameTree, nil
 		}
-		if aside, ok := asideNotIn(ctx, f); ok {
-			return aside, transform.NewTree, nil
-		}
-		return transform.OneNodeExprsWithNode(ctx, f, func(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		f, isAside := asideNotIn(ctx, f)
+		guarded, same, err := transform.OneNodeExprsWithNode(ctx, f, func(ctx *gms.Context, _ gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 			c, ok := e.(expression.Comparer)
 			if !ok {
 				return e, transform.SameTree, nil
@@ -163,14 +161,14 @@ func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 			guarded, err := e.WithChildren(ctx, c.Left(), sq.WithQuery(plan.NewMax1Row(sq.Query, "")))
 			return guarded, transform.NewTree, err
 		})
+		return guarded, same && !transform.TreeIdentity(isAside), err
 	})
 }
 
 // asideNotIn prevents a NOT IN (SELECT ...) that may be NULL from becoming a join, which would take
 // NULL for true.
-func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
+func asideNotIn(ctx *gms.Context, f *plan.Filter) (aside *plan.Filter, changed bool) {
 	all := expression.SplitConjunction(ctx, f.Expression)
-	changed := false
 	for i, e := range all {
 		not, ok := e.(*expression.Not)
 		if !ok {
