@@ -287,6 +287,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 		return preparable(ctx, n)
 	case *plan.Kill:
 		return b.e.privileges.RefuseKill(ctx, n)
+	case *plan.AnalyzeTable:
+		return b.e.privileges.RefuseAnalyze(ctx, n)
 	case *plan.Into:
 		return b.e.intoFile(ctx, n)
 	case *plan.LoadData:

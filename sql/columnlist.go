@@ -216,7 +216,7 @@ func (s *columnList) readViews(ctx *gms.Context, db gms.Database) error {
 	if len(views) == 0 {
 		return nil
 	}
-	return s.add(ctx, onlyViews{db, with, views}, nil)
+	return inDatabase(ctx, db.Name(), func() error { return s.add(ctx, onlyViews{db, with, views}, nil) })
 }
 
 // add adds the rows for db, a database that has only the tables or views to be shown.

@@ -97,6 +97,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	e.privileges = account.NewPrivileges(a.Catalog)
 	a.Catalog.AuthHandler = renameAuthorizer{change.Authorizer(account.Authorizer(a.Catalog.AuthHandler, e.privileges), a.Catalog)}
 	e.privileges.HideProcesses(a.Catalog.InfoSchema)
+	placeViews(a.Catalog.InfoSchema)
 	a.Catalog.InfoSchema = infoSchema{a.Catalog.InfoSchema, e}
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
@@ -171,6 +172,9 @@ func (e *Engine) queryPart(ctx *gms.Context, stmt sqlparser.Statement) (gms.Sche
 	defer change.TakeBack(stmt)
 	s := FromContext(ctx)
 	s.bodyStatements++
+	if p, ok := stmt.(*sqlparser.Prepare); ok {
+		s.UnprepareQuery(p.Name) // the earlier statement is gone even if this one cannot be prepared
+	}
 	back := s.aside()
 	schema, rows, _, err := e.gms.QueryWithBindings(ctx, "", stmt, nil, nil)
 	if err != nil {

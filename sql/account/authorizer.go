@@ -14,6 +14,39 @@ func Note(stmt sqlparser.Statement) {
 	noteOwn(stmt)
 	noteOtherTables(stmt)
 	noteShown(stmt)
+	noteRead(stmt)
+}
+
+// noteRead makes an UPDATE of a join check SELECT, not UPDATE, on the tables that it does not change. Columns without a
+// table's name may be of any table, so then it checks UPDATE on all, as go-mysql-server does.
+func noteRead(stmt sqlparser.Statement) {
+	n, ok := stmt.(*sqlparser.Update)
+	if !ok {
+		return
+	}
+	changed := make(map[string]bool)
+	for _, set := range n.Exprs {
+		of := set.Name.Qualifier.Name.String()
+		if of == "" {
+			return
+		}
+		changed[strings.ToLower(of)] = true
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		t, ok := node.(*sqlparser.AliasedTableExpr)
+		if !ok {
+			return true, nil
+		}
+		name := t.As.String()
+		if of, isTable := t.Expr.(sqlparser.TableName); isTable && name == "" {
+			name = of.Name.String()
+		}
+		if !changed[strings.ToLower(name)] && t.Auth.AuthType == sqlparser.AuthType_UPDATE {
+			t.Auth.AuthType = sqlparser.AuthType_SELECT
+		}
+		return true, nil
+	}, n.TableExprs)
 }
 
 // An otherTable is a table that a definition refers to besides its own.

@@ -5,6 +5,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
 // HideTables returns information_schema's table t so that it shows only databases, tables, views and events that the
@@ -96,7 +97,42 @@ func (c seenCatalog) AllDatabases(ctx *gms.Context) []gms.Database {
 	return all
 }
 
-// A seenDatabase is a database with the tables, views and events that a user with some privileges sees.
+// AuthorizationHandler implements gms.Catalog. information_schema plans the texts of the views and triggers that it
+// shows, and the user need not have the privileges to run them.
+func (c seenCatalog) AuthorizationHandler() gms.AuthorizationHandler { return noAuthorizer{} }
+
+// A noAuthorizer authorizes everything.
+type noAuthorizer struct{}
+
+// NewQueryState implements gms.AuthorizationHandler.
+func (noAuthorizer) NewQueryState(*gms.Context) gms.AuthorizationQueryState { return nil }
+
+// HandleAuth implements gms.AuthorizationHandler.
+func (noAuthorizer) HandleAuth(*gms.Context, gms.AuthorizationQueryState, sqlparser.AuthInformation) error {
+	return nil
+}
+
+// HandleAuthNode implements gms.AuthorizationHandler.
+func (noAuthorizer) HandleAuthNode(*gms.Context, gms.AuthorizationQueryState, gms.AuthorizationCheckerNode) error {
+	return nil
+}
+
+// CheckDatabase implements gms.AuthorizationHandler.
+func (noAuthorizer) CheckDatabase(*gms.Context, gms.AuthorizationQueryState, string) error {
+	return nil
+}
+
+// CheckSchema implements gms.AuthorizationHandler.
+func (noAuthorizer) CheckSchema(*gms.Context, gms.AuthorizationQueryState, string, string) error {
+	return nil
+}
+
+// CheckTable implements gms.AuthorizationHandler.
+func (noAuthorizer) CheckTable(*gms.Context, gms.AuthorizationQueryState, string, string, string) error {
+	return nil
+}
+
+// A seenDatabase is a database with the tables, views, triggers and events that a user with some privileges sees.
 type seenDatabase struct {
 	mysql_db.PrivilegedDatabase
 	has gms.PrivilegeSet
@@ -128,6 +164,18 @@ func (d seenDatabase) GetEvents(ctx *gms.Context) ([]gms.EventDefinition, any, e
 		return nil, nil, nil
 	}
 	return d.PrivilegedDatabase.GetEvents(ctx)
+}
+
+// GetTriggers implements gms.TriggerDatabase.
+func (d seenDatabase) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error) {
+	all, err := d.PrivilegedDatabase.GetTriggers(ctx)
+	db := d.has.Database(d.Name())
+	if d.has.Has(gms.PrivilegeType_Trigger) || db.Has(gms.PrivilegeType_Trigger) {
+		return all, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(t gms.TriggerDefinition) bool {
+		return !db.Table(tableOf(t)).Has(gms.PrivilegeType_Trigger)
+	}), err
 }
 
 // sees reports whether the user has a privilege on a table or view, or on one of its columns.

@@ -5,6 +5,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
@@ -93,6 +94,20 @@ func (p Privileges) refuseShownIn(ctx *gms.Context, has gms.PrivilegeSet, db str
 	return nil
 }
 
+// RefuseAnalyze refuses ANALYZE TABLE to users without the privileges to select from its tables and to insert into them.
+func (p Privileges) RefuseAnalyze(ctx *gms.Context, n *plan.AnalyzeTable) error {
+	for _, t := range n.Tables {
+		of := gms.PrivilegeCheckSubject{Database: n.Db, Table: t.Name()}
+		if in, ok := t.(gms.Databaseable); ok {
+			of.Database = in.Database()
+		}
+		if !p.catalog.MySQLDb.UserHasPrivileges(ctx, gms.NewPrivilegedOperation(of, gms.PrivilegeType_Select, gms.PrivilegeType_Insert)) {
+			return gms.ErrTableAccessDeniedForUser.New(userOf(ctx), t.Name())
+		}
+	}
+	return nil
+}
+
 // tableOfTrigger returns the table of a trigger; "" if there is no such trigger, or if its text cannot be parsed.
 func (p Privileges) tableOfTrigger(ctx *gms.Context, db, name string) string {
 	found, err := p.catalog.Database(ctx, db)
@@ -112,12 +127,17 @@ func (p Privileges) tableOfTrigger(ctx *gms.Context, db, name string) string {
 	}
 	for _, t := range all {
 		if strings.EqualFold(t.Name, name) {
-			if stmt, err := sqlparser.Parse(t.CreateStatement); err == nil {
-				if d, ok := stmt.(*sqlparser.DDL); ok {
-					return d.Table.Name.String()
-				}
-			}
+			return tableOf(t)
 		}
+	}
+	return ""
+}
+
+// tableOf returns the table of a trigger; "" if its text cannot be parsed.
+func tableOf(t gms.TriggerDefinition) string {
+	stmt, err := sqlparser.Parse(t.CreateStatement)
+	if d, ok := stmt.(*sqlparser.DDL); ok && err == nil {
+		return d.Table.Name.String()
 	}
 	return ""
 }

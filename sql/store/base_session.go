@@ -373,14 +373,16 @@ func (s *baseSession) IterLocks(do func(name string) error) error {
 }
 
 // PrepareQuery implements gms.Session.
-func (s *baseSession) PrepareQuery(query string, stmt sqlparser.Statement) { s.prepared[query] = stmt }
+func (s *baseSession) PrepareQuery(query string, stmt sqlparser.Statement) {
+	s.prepared[strings.ToLower(query)] = stmt
+}
 
 // UnprepareQuery implements gms.Session.
-func (s *baseSession) UnprepareQuery(query string) { delete(s.prepared, query) }
+func (s *baseSession) UnprepareQuery(query string) { delete(s.prepared, strings.ToLower(query)) }
 
 // GetPreparedQuery implements gms.Session.
 func (s *baseSession) GetPreparedQuery(query string) (sqlparser.Statement, bool) {
-	stmt, ok := s.prepared[query]
+	stmt, ok := s.prepared[strings.ToLower(query)]
 	return stmt, ok
 }
 

@@ -226,11 +226,14 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 		remainder = ""
 	}
 	st := newStatement(text, ast)
-	if e, ok := ast.(*sqlparser.Execute); ok {
-		if inner, found := stateOf(c).engine.GetPreparedQuery(e.Name); found {
+	switch named := ast.(type) {
+	case *sqlparser.Execute:
+		if inner, found := stateOf(c).engine.GetPreparedQuery(named.Name); found {
 			st.locking = strongestLocking(inner)
 			st.setKind(inner)
 		}
+	case *sqlparser.Prepare:
+		stateOf(c).engine.UnprepareQuery(named.Name) // the earlier statement is gone even if this one cannot be prepared
 	}
 	return st, remainder, nil
 }
