@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -257,11 +256,7 @@ func (c *Catalog) keep(t *txn.Tx, key, b []byte) error {
 		return err
 	}
 	if !ok {
-		err = c.insert(t, key, p)
-		if errors.Is(err, ErrExists) {
-			err = c.names.Put(t, key, p)
-		}
-		return err
+		return c.insert(t, key, p)
 	}
 	_, err = c.rewire(t, key, old, p)
 	return err

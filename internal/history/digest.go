@@ -16,7 +16,7 @@ func Digest(txs []Transaction) uint64 {
 		b = binary.LittleEndian.AppendUint64(b, uint64(t.Start))
 		b = binary.LittleEndian.AppendUint64(b, uint64(t.End))
 		for _, op := range t.Ops {
-			b = append(b, bit(op.Write))
+			b = append(b, bit(op.Write), bit(op.Absent))
 			b = binary.LittleEndian.AppendUint64(b, uint64(op.Object))
 			b = binary.LittleEndian.AppendUint64(b, uint64(op.Value))
 			b = binary.LittleEndian.AppendUint64(b, op.Version)

@@ -26,6 +26,7 @@ func TestDigest(t *testing.T) {
 		"object":  func(txs []Transaction) { txs[1].Ops[0].Object = 2 },
 		"value":   func(txs []Transaction) { txs[1].Ops[0].Value = 1 },
 		"version": func(txs []Transaction) { txs[0].Ops[0].Version = 2 },
+		"absent":  func(txs []Transaction) { txs[1].Ops[0].Absent = true },
 		"order":   func(txs []Transaction) { txs[0], txs[1] = txs[1], txs[0] },
 		"ops":     func(txs []Transaction) { txs[0].Ops = nil },
 	} {

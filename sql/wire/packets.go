@@ -104,6 +104,8 @@ func (m *packetMeter) add(p []byte) bool {
 func (m *packetMeter) begin() {
 	if m.request == 0 {
 		m.seen = 0
+	} else if m.seen >= statementBytes && m.command[0] == mysql.ComStmtSendLongData {
+		m.addLong(m.statement(), int64(m.left)) // look has counted the packets before
 	}
 	m.request += int64(m.left)
 	m.tooLong = m.tooLong || m.request > m.limit
@@ -142,7 +144,7 @@ func (m *packetMeter) look(p []byte) {
 	if before >= statementBytes || m.seen < statementBytes {
 		return
 	}
-	statement := binary.LittleEndian.Uint32(m.command[1:])
+	statement := m.statement()
 	switch m.command[0] {
 	case mysql.ComStmtSendLongData:
 		m.addLong(statement, m.request)
@@ -151,6 +153,9 @@ func (m *packetMeter) look(p []byte) {
 		delete(m.long, statement)
 	}
 }
+
+// statement returns the id of the statement that the latest request is about.
+func (m *packetMeter) statement() uint32 { return binary.LittleEndian.Uint32(m.command[1:]) }
 
 // opensCursor reports whether the latest request executes a prepared statement whose rows the client
 // fetches by later requests.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -172,6 +173,7 @@ func TestPacketMeter(t *testing.T) {
 		{"long data at the limit", 1000, append(long1(1, 500), long1(2, 500)...), true},
 		{"long data over the limit", 1000, append(long1(1, 500), long1(2, 501)...), false},
 		{"long data in many pieces", 1000, bytes.Repeat(long1(1, 101), 10), false},
+		{"long data of two packets", packetBytesMax + 1000, slices.Concat(long1(1, packetBytesMax), packet(600), long1(1, 500)), false},
 		{"long data that is used", 1000, bytes.Repeat(append(long1(1, 500), use(0x17, 1)...), 9), true},
 		{"long data while another statement is used", 1000, bytes.Repeat(append(long1(1, 500), use(0x17, 2)...), 9), false},
 		{"long data that is closed", 1000, bytes.Repeat(append(long1(1, 500), use(0x19, 1)...), 9), true},

@@ -17,7 +17,7 @@ func (l *Log) Freeze(config uint32) {
 }
 
 // keep keeps a record that arrives while the log is frozen, as evidence.
-func (l *Log) keep(raw []byte, r *record.Record, end uint64) error {
+func (l *Log) keep(r *record.Record, end uint64) error {
 	seq := r.ID.Seq
 	if !r.Annex.IsNone() {
 		if _, err := l.r.Annexes.Bind(&r.Annex, l); err != nil {

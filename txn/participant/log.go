@@ -111,7 +111,7 @@ func (l *Log) Step() (reply message.Message, more bool, err error) {
 		return message.Message{}, true, l.Free()
 	}
 	if r.ID.Config < l.frozen && !sabotage.FrozenRecords.Skipped() {
-		if err = l.keep(raw, r, rec.End); err != nil {
+		if err = l.keep(r, rec.End); err != nil {
 			l.voidAnnexed(rec, r)
 		}
 		return message.Message{}, err == nil, err
