@@ -123,6 +123,8 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	case *plan.Filter, *plan.JoinNode:
 		if err == nil {
 			n, unchanged, err = oneEquality(ctx, n)
+			same = same && unchanged
+			n, unchanged = asideCorrelated(ctx, n)
 		}
 	}
 	return n, same && unchanged, err
