@@ -190,7 +190,7 @@ func (s *Session) LongQueryTime() time.Duration { return s.Settings().longQuery 
 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
-	w = truncatedValue(ignoredDuplicate(w))
+	w = ignoredDuplicate(w)
 	s.noteStrictly(w)
 	r := s.Settings()
 	isDivision := w.Code == expression.ERDivisionByZero

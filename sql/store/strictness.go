@@ -53,7 +53,7 @@ func (s *Session) noteStrictly(w *gms.Warning) {
 		}
 	case mysql.ERTruncatedWrongValue, myerr.NoDateInText.Number:
 		if r.strict {
-			s.change.failure = myerr.Warned(w)
+			s.change.failure = myerr.Warned(truncatedValue(w))
 		}
 	}
 }
