@@ -75,3 +75,95 @@ func TestReadIntoOfOwn(t *testing.T) {
 		r.quiet()
 	})
 }
+
+// An object that is read by ReadInto twice, and changes in between, is a conflict at the commit and at a
+// validation, whoever validates: what was read since the last validation, or all.
+func TestReadIntoTwice(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 3)
+		other := r.Machines() - 1
+		var room []byte
+		for name, end := range map[string]func(*txn.Tx) error{
+			"commit": func(tx *txn.Tx) error { return tx.Commit(ctx) }, "validate": (*txn.Tx).Validate, "recent": (*txn.Tx).ValidateRecent,
+		} {
+			for _, writes := range []bool{false, true} {
+				tx := r.Machine(0).Begin()
+				_, err := readInto(tx, r.ptrs[0], &room)
+				must(t, err)
+				if writes {
+					must(t, write(tx, r.ptrs[1], 1))
+				}
+				r.run(other, setHalf(r.ptrs[0], 0, 9))
+				_, err = readInto(tx, r.ptrs[0], &room)
+				must(t, err)
+				if err := end(tx); err == nil {
+					t.Errorf("%s, writing: %v: no conflict", name, writes)
+				} else {
+					wantReason(t, err, txn.ReasonValidate)
+				}
+				tx.Abort()
+			}
+		}
+		r.quiet()
+	})
+}
+
+// A transaction may write and free what ReadInto has read, and conflicts with changes made in between.
+func TestReadIntoThenWrite(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 4)
+		other := r.Machines() - 1
+		var room []byte
+		change := map[bool]func(*txn.Tx, region.Ptr) error{
+			false: func(tx *txn.Tx, p region.Ptr) error { return setHalf(p, 0, 3)(tx) },
+			true:  func(tx *txn.Tx, p region.Ptr) error { return tx.Free(p) },
+		}
+		for i, frees := range []bool{false, false, true, true} {
+			p, changed := r.ptrs[i], i%2 == 0
+			tx := r.Machine(0).Begin()
+			_, err := readInto(tx, p, &room)
+			must(t, err)
+			if changed {
+				r.run(other, setHalf(p, 0, 4))
+			}
+			err = change[frees](tx, p)
+			if err == nil {
+				err = tx.Commit(ctx)
+			}
+			if changed {
+				wantReason(t, err, txn.ReasonValidate)
+				tx.Abort()
+				continue
+			}
+			must(t, err)
+		}
+		r.ptrs = r.ptrs[:3] // the last is free
+		r.quiet()
+	})
+}
+
+// A scan of many objects conflicts with the change of any one of them.
+func TestReadIntoOfMany(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 40)
+		other := r.Machines() - 1
+		var room []byte
+		for _, changed := range []int{-1, 0, 17, 39} {
+			tx := r.Machine(0).Begin()
+			for i, p := range r.ptrs {
+				_, err := readInto(tx, p, &room)
+				must(t, err)
+				if i == 20 {
+					must(t, tx.Validate())
+				}
+			}
+			if changed >= 0 {
+				r.run(other, setHalf(r.ptrs[changed], 0, 11))
+				wantReason(t, tx.Commit(ctx), txn.ReasonValidate)
+				continue
+			}
+			must(t, tx.Commit(ctx))
+		}
+		r.quiet()
+	})
+}

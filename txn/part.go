@@ -23,7 +23,7 @@ func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	if t.writes.Find(p.Addr) >= 0 || t.reads.Find(p.Addr) >= 0 {
+	if t.writes.Find(p.Addr) >= 0 || t.readBefore(p.Addr) >= 0 {
 		return t.Read(p)
 	}
 	payload, v, err := t.first(p)

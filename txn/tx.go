@@ -40,6 +40,8 @@ type state struct {
 	ctx    context.Context // ends the transaction's waits
 	op     worker.Operation
 	reads  set.Set
+	// looked are objects in the read set, too: those of ReadInto.
+	looked set.Versions
 	writes set.Set
 	arena  set.Arena
 	// written is the number of bytes of log that the writes will take, writtenMax its bound.
@@ -143,7 +145,7 @@ func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	if i := t.writes.Find(p.Addr); i >= 0 {
 		return t.ownWrite(i, p)
 	}
-	if i := t.reads.Find(p.Addr); i >= 0 {
+	if i := t.readBefore(p.Addr); i >= 0 {
 		return t.earlierRead(i, p)
 	}
 	payload, v, err := t.first(p)
@@ -152,6 +154,20 @@ func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	}
 	t.reads.Add(set.Entry{Ptr: p, Version: v, Payload: payload})
 	return payload, nil
+}
+
+// readBefore returns the index, in the transaction's reads, of the object at an address; -1 if the transaction has not
+// read it.
+func (s *state) readBefore(a region.Addr) int {
+	if i := s.reads.Find(a); i >= 0 {
+		return i
+	}
+	i := s.looked.Find(a)
+	if i < 0 {
+		return -1
+	}
+	seen := s.looked.Entries[i]
+	return s.reads.Add(set.Entry{Ptr: seen.Ptr, Version: seen.Version})
 }
 
 // ownWrite returns the payload of an object in the transaction's write set.
@@ -236,7 +252,7 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 		return payload, err
 	}
 	e := set.Entry{Ptr: p, Op: record.OpUpdate}
-	if i := t.reads.Find(p.Addr); i >= 0 {
+	if i := t.readBefore(p.Addr); i >= 0 {
 		payload, err := t.earlierRead(i, p)
 		if err != nil {
 			return nil, err
@@ -319,7 +335,7 @@ func (t *Tx) Held() int64 {
 	const entryBytes, questionBytes, placeBytes = 120, 120, 4
 	entries := int64(len(t.reads.Entries) + len(t.writes.Entries))
 	places := int64(t.reads.Places() + t.writes.Places())
-	return int64(t.arena.Held()) + entries*entryBytes + int64(len(t.questions))*questionBytes + places*placeBytes
+	return int64(t.arena.Held()) + t.looked.Held() + entries*entryBytes + int64(len(t.questions))*questionBytes + places*placeBytes
 }
 
 // Mark returns the present point of the transaction.
@@ -507,6 +523,7 @@ func (t *Tx) end() {
 
 func (s *state) reset() {
 	s.reads.Reset()
+	s.looked.Reset()
 	s.writes.Reset()
 	s.ahead.reset()
 	if invariant.Enabled {

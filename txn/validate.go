@@ -77,13 +77,13 @@ const validateAllMax = 128
 // A readSize stands for a moment of a transaction: it has the lengths, at that moment, of the lists that
 // keep what the transaction has read. Elements beyond these lengths were read later. The zero readSize
 // is the beginning.
-type readSize struct{ reads, writes, questions int }
+type readSize struct{ reads, looked, writes, questions int }
 
-func (n readSize) total() int { return n.reads + n.writes + n.questions }
+func (n readSize) total() int { return n.reads + n.looked + n.writes + n.questions }
 
 // readSize returns how much the transaction has read until now.
 func (s *state) readSize() readSize {
-	return readSize{reads: len(s.reads.Entries), writes: len(s.writes.Entries), questions: len(s.questions)}
+	return readSize{reads: len(s.reads.Entries), looked: len(s.looked.Entries), writes: len(s.writes.Entries), questions: len(s.questions)}
 }
 
 // validateAfter checks that everything that the transaction has read after start is still valid. If it
@@ -134,7 +134,7 @@ func (s *state) noteValidated(start readSize) {
 func (s *state) validateReadOnly() (result, error) {
 	// A single read of one object is valid at its own moment, and needs no check. With an intent this
 	// does not hold: the intent has read the object again, later, and has found nothing to write.
-	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
+	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.looked.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
 		return committed, nil
 	}
 	return s.validate(readSize{})
@@ -142,7 +142,7 @@ func (s *state) validateReadOnly() (result, error) {
 
 // sources counts the objects that validation checks: the read set and the sources of all questions.
 func (s *state) sources() int {
-	n := len(s.reads.Entries)
+	n := len(s.reads.Entries) + len(s.looked.Entries)
 	for _, q := range s.questions {
 		n += len(q.Sources())
 	}
@@ -179,10 +179,11 @@ func (s *state) validate(start readSize) (result, error) {
 func (s *state) listChecks(start readSize) {
 	s.checks = s.checks[:0]
 	for i := start.reads; i < len(s.reads.Entries); i++ {
-		if e := &s.reads.Entries[i]; !s.rewrites(e) {
+		if e := &s.reads.Entries[i]; !s.rewrites(e.Ptr) {
 			s.addCheck(e.Ptr, e.Version, checkRead)
 		}
 	}
+	s.listLooked(start.looked)
 	if !s.locked { // a lock needs no check
 		for i := start.writes; i < len(s.writes.Entries); i++ {
 			if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {
@@ -202,12 +203,27 @@ func (s *state) listChecks(start readSize) {
 	}
 }
 
-// rewrites reports whether the transaction also writes the object of e, an entry of the read set: then
+// listLooked is listChecks for the objects of ReadInto, from number start on. Of these it checks objects of this machine
+// itself, and lists only those that are not as they were: a scan reads many, and to list one takes longer than to check
+// it.
+func (s *state) listLooked(start int) {
+	routes := s.m.Routes.Load()
+	for i := start; i < len(s.looked.Entries); i++ {
+		e := &s.looked.Entries[i]
+		rt := routes.Of(e.Ptr.Addr.Region())
+		isSame := rt != nil && rt.PrimaryHere && rt.State != route.Blocked && message.Judge(rt.Local.Header(e.Ptr.Addr.Offset()), e.Version) == message.Same
+		if !isSame && !s.rewrites(e.Ptr) {
+			s.addCheck(e.Ptr, e.Version, checkRead)
+		}
+	}
+}
+
+// rewrites reports whether the transaction also writes the object p, which it has read: then
 // the lock replaces the check. It returns false if that object has been freed meanwhile and the
 // transaction makes another object at the same address: then the check fails, as it must.
-func (s *state) rewrites(e *set.Entry) bool {
-	i := s.writes.Find(e.Ptr.Addr)
-	return i >= 0 && s.writes.Entries[i].Ptr == e.Ptr
+func (s *state) rewrites(p region.Ptr) bool {
+	i := s.writes.Find(p.Addr)
+	return i >= 0 && s.writes.Entries[i].Ptr == p
 }
 
 // addCheck adds a check of the object p at version v. question is the index of the question that it

@@ -83,15 +83,18 @@ func (s *Set) Find(a region.Addr) int {
 // place returns the place of an address in the table, or the place where it would be added.
 func (s *Set) place(a region.Addr) int {
 	mask := len(s.table) - 1
-	// Addresses are multiples of 64 or more: the upper bits of the product are well mixed.
-	i := int(uint64(a) * 0x9e3779b97f4a7c15 >> 32)
-	for {
+	for i := startOf(a); ; i++ {
 		i &= mask
 		if n := s.table[i]; n == 0 || s.Entries[n-1].Ptr.Addr == a {
 			return i
 		}
-		i++
 	}
+}
+
+// startOf returns a number whose lowest bits are the place at which the search for an address begins.
+func startOf(a region.Addr) int {
+	// Addresses are multiples of 64 or more: the upper bits of the product are well mixed.
+	return int(uint64(a) * 0x9e3779b97f4a7c15 >> 32)
 }
 
 // Add appends e, whose address must not be in the set, and returns its index.

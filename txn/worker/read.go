@@ -63,6 +63,19 @@ func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 	return a.Look()
 }
 
+// ReadHere is like ReadWithin, but makes one attempt, and costs less. It returns false unless this machine is
+// the object's primary and the object can be read now. After false call ReadWithin, which waits, or
+// returns the reason.
+func (o Operation) ReadHere(p region.Ptr, dst []byte) (region.Version, bool) {
+	rt := o.b.w.m.Lookable(p)
+	if rt == nil {
+		return 0, false
+	}
+	o.count(1)
+	h, err := rt.Local.ReadObject(p, dst)
+	return h.Version(), err == nil
+}
+
 // ReadWithin is Operation.Read for a transaction: it waits up to patience for a writer that has the
 // object locked, until ctx ends, and does not confirm the lease.
 func (o Operation) ReadWithin(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
