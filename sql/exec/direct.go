@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/vitess/go/sqltypes"
@@ -89,31 +91,55 @@ func (r *run) directColumns(n plan.Node, scan *plan.Scan) (columns []directColum
 	return columns, true
 }
 
-// direct returns the rows of a direct query. ok is false if directColumns returns false, or if the rows are not read from
-// a table.
-func (r *run) direct(ctx *gms.Context) (w directWriter, ok bool, err error) {
+// A rowWriter takes the stored rows of a direct query.
+type rowWriter interface {
+	// write adds a row, and returns the size of its memory.
+	write(*gms.Context, storeRows, *row.View) (int64, error)
+	count() int // of the rows
+}
+
+// direct puts the rows of a direct query into a result: into packets if there are packets to write and all values can be
+// written into them. ok is false if directColumns returns false, or if the rows are not read from a table.
+func (r *run) direct(ctx *gms.Context, res *Result) (ok bool, err error) {
 	scan := r.directScan(ctx, r.query.Rows)
 	columns, ok := r.directColumns(r.query.Rows, scan)
 	if !ok {
-		return w, false, nil
+		return false, nil
 	}
+	if r.packets.Form != row.NoPackets {
+		if w, ok := newPacketWriter(r.packets, columns); ok {
+			ok, err := r.write(ctx, scan, w)
+			if !errors.Is(err, errUnpacked) {
+				res.Packets = r.packets
+				return ok, err
+			}
+		}
+	}
+	w := &directWriter{columns: columns}
+	ok, err = r.write(ctx, scan, w)
+	res.Values, res.Bytes = w.rows, w.bytes
+	return ok, err
+}
+
+// write reads the rows of a scan, as far as LIMIT wants them. ok is false if they are not read from a table.
+func (r *run) write(ctx *gms.Context, scan *plan.Scan, w rowWriter) (ok bool, err error) {
 	skip, count, err := r.limitOf(r.query.Rows)
 	if err != nil || count == 0 {
-		return w, true, err
+		return true, err
 	}
 	opened, skip, err := r.skipping(ctx, scan, skip)
 	if err != nil {
-		return w, true, err
+		return true, err
 	}
 	for _, rows := range branchesOf(opened) {
 		table, ok := rows.(storeRows)
 		if !ok {
-			return w, false, nil
+			return false, nil
 		}
-		for int64(len(w.rows)) < count {
+		for int64(w.count()) < count {
 			v, err := table.NextStored(ctx)
 			if err != nil {
-				return w, true, err
+				return true, err
 			}
 			if v == nil {
 				break
@@ -122,16 +148,16 @@ func (r *run) direct(ctx *gms.Context) (w directWriter, ok bool, err error) {
 				skip--
 				continue
 			}
-			n, err := w.write(ctx, table, columns, v)
+			n, err := w.write(ctx, table, v)
 			if err == nil {
 				err = r.take(n)
 			}
 			if err != nil {
-				return w, true, err
+				return true, err
 			}
 		}
 	}
-	return w, true, nil
+	return true, nil
 }
 
 // limitOf returns the bounds of a query's LIMIT.
@@ -145,8 +171,9 @@ func (r *run) limitOf(n plan.Node) (skip, count int64, err error) {
 
 // A directWriter makes rows in the protocol's form.
 type directWriter struct {
-	rows  [][]sqltypes.Value
-	bytes int // the size of their values
+	columns []directColumn
+	rows    [][]sqltypes.Value
+	bytes   int // the size of their values
 	// text and values are memory for the next rows.
 	text   []byte
 	values []sqltypes.Value
@@ -160,16 +187,20 @@ const (
 	directValueBytes           = 40 // the size of a sqltypes.Value, without its text
 )
 
-// write adds a row, and returns the size of its memory.
-func (w *directWriter) write(ctx *gms.Context, from storeRows, columns []directColumn, v *row.View) (int64, error) {
-	if len(w.values) < len(columns) { // for twice as many rows as there are
-		w.values = make([]sqltypes.Value, max(len(columns), min(max(valuesMin, 2*len(w.rows)*len(columns)), valuesMax)))
+// count implements rowWriter.
+func (w *directWriter) count() int { return len(w.rows) }
+
+// write implements rowWriter.
+func (w *directWriter) write(ctx *gms.Context, from storeRows, v *row.View) (int64, error) {
+	width := len(w.columns)
+	if len(w.values) < width { // for twice as many rows as there are
+		w.values = make([]sqltypes.Value, max(width, min(max(valuesMin, 2*len(w.rows)*width), valuesMax)))
 	}
-	out := w.values[:len(columns):len(columns)]
-	w.values = w.values[len(columns):]
+	out := w.values[:width:width]
+	w.values = w.values[width:]
 	before := w.bytes
-	for i := range columns {
-		c := &columns[i]
+	for i := range w.columns {
+		c := &w.columns[i]
 		b, err := from.StoredValue(v, c.at)
 		if err != nil {
 			return 0, err
@@ -183,7 +214,7 @@ func (w *directWriter) write(ctx *gms.Context, from storeRows, columns []directC
 		w.bytes += out[i].Len()
 	}
 	w.rows = append(w.rows, out)
-	return int64(len(columns)*directValueBytes + w.bytes - before), nil
+	return int64(width*directValueBytes + w.bytes - before), nil
 }
 
 // value returns a stored value in the protocol's form.

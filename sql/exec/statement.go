@@ -32,14 +32,16 @@ type Header struct {
 // A Result is what a statement returns: rows under a header, or OK.
 type Result struct {
 	Header *Header // nil for an OK packet
-	// Rows has the rows as Go values, unless Values has them.
+	// Rows has the rows as Go values, unless Values or Packets has them.
 	Rows []gms.Row
 	// Values has the rows in the protocol's form, unless Rows has them. Bytes is their size. They are
 	// valid until the session's next statement. If Planned is set, the texts have the form of
 	// go-mysql-server's types.
 	Values [][]sqltypes.Value
 	Bytes  int
-	OK     types.OkResult
+	// Packets has the rows as packets, unless it is nil.
+	Packets *Packets
+	OK      types.OkResult
 	// Warnings are those of a compiled statement.
 	Warnings []*gms.Warning
 	// Planned is set if a plan of package plan was run.
@@ -87,8 +89,9 @@ func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlpars
 func (s *Statement) Auths() []sqlparser.AuthInformation { return s.literals.Auths }
 
 // Run runs the statement for values in the transaction of a session. isFirst is set for the first execution of
-// its text, which is planned if it may read many rows. After ErrPlan nothing has been done.
-func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value, isFirst bool) (*Result, error) {
+// its text, which is planned if it may read many rows. packets is the memory for rows in packets, if its Form asks for them.
+// After ErrPlan nothing has been done.
+func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value, isFirst bool, packets *Packets) (*Result, error) {
 	if s.st.Catalog.Changed(tr.Tx) {
 		return nil, ErrPlan
 	}
@@ -112,7 +115,7 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if err := s.runnable(tr, q); err != nil {
 		return nil, err
 	}
-	r := &run{prepared: p, narrow: s.narrow, query: q, s: session, tr: tr, values: values}
+	r := &run{prepared: p, narrow: s.narrow, query: q, s: session, tr: tr, values: values, packets: packets}
 	if s.literals.Inserts {
 		return s.insert(ctx, r)
 	}
@@ -288,11 +291,11 @@ func (r *run) result(ctx *gms.Context) (*Result, error) {
 func (r *run) read(ctx *gms.Context) (*Result, error) {
 	res := &Result{Header: r.header, Planned: true}
 	if r.isDirect(ctx) {
-		w, ok, err := r.direct(ctx)
+		ok, err := r.direct(ctx, res)
 		if ok || err != nil {
-			res.Values, res.Bytes = w.rows, w.bytes
 			return res, err
 		}
+		*res = Result{Header: r.header, Planned: true}
 	}
 	var err error
 	res.Rows, err = r.all(ctx)

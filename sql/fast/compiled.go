@@ -18,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/exec"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -130,6 +131,8 @@ type Execution struct {
 	*Compiled
 	// Values are the literals. They are valid until the session's next statement.
 	Values []Value
+	// Packets is the form of the packets into which rows may be written.
+	Packets row.Form
 	// isFirst is set if the text has not been seen before: see isWorthAPlan.
 	isFirst bool
 }
@@ -148,7 +151,7 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) Execution
 	if isFirst && !isSelect(c.text) || !c.isKnown(s, values) || isFirst && !c.isWorthAPlan() {
 		return Execution{}
 	}
-	return Execution{c, values, isFirst}
+	return Execution{Compiled: c, Values: values, isFirst: isFirst}
 }
 
 // isWorthAPlan reports whether a SELECT is worth being planned when its text is first seen. Most texts that were seen once
@@ -263,13 +266,14 @@ func (s *Session) Run(ctx *gms.Context, x Execution) (*Result, error) {
 	if !c.allowed(ctx, s) {
 		return nil, ErrPlan
 	}
+	s.packets.Begin(x.Packets)
 	var res *Result
 	err := ErrPlan
 	if areKnown(values) && !x.isFirst {
 		res, err = c.runForm(ctx, s, tr, values)
 	}
 	if errors.Is(err, ErrPlan) && c.query != nil {
-		res, err = c.query.Run(ctx, &s.Session, tr, values, x.isFirst)
+		res, err = c.query.Run(ctx, &s.Session, tr, values, x.isFirst, &s.packets)
 	}
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan
@@ -318,7 +322,11 @@ func (s *Session) note(res *Result) {
 	last := s.GetLastQueryInfo()
 	if res.Header != nil {
 		last.RowCount.Store(-1)
-		last.FoundRows.Store(int64(len(res.Rows) + len(res.Values)))
+		rows := len(res.Rows) + len(res.Values)
+		if res.Packets != nil {
+			rows += res.Packets.Rows
+		}
+		last.FoundRows.Store(int64(rows))
 		return
 	}
 	if u, ok := res.OK.Info.(plan.UpdateInfo); ok {

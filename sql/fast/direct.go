@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/exec"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
@@ -27,7 +28,9 @@ type direct struct {
 	// returned has, for each column of the result, its position among the columns read.
 	returned []int
 	types    []querypb.Type
-	steps    []rowStep
+	// packers write the columns of the result into packets of each form; nil if they cannot.
+	packers [row.BinaryForm + 1][]row.Packer
+	steps   []rowStep
 	// sums is set if the result is one row of the columns' sums.
 	sums bool
 }
@@ -47,7 +50,23 @@ func newDirect(ctx *gms.Context, p *selectPlan, info *store.TableInfo) *direct {
 		d.returned = append(d.returned, d.place(at))
 		d.types = append(d.types, schema[i].Type.Type())
 	}
+	for _, f := range []row.Form{row.TextForm, row.BinaryForm} {
+		d.packers[f] = d.packersOf(f, schema)
+	}
 	return d
+}
+
+// packersOf returns the packers of a result's columns; nil if there are none.
+func (d *direct) packersOf(f row.Form, schema gms.Schema) (packers []row.Packer) {
+	for i, place := range d.returned {
+		c := d.column(place)
+		p, ok := c.Packer(f)
+		if !ok || !schema[i].Type.Equals(c.Type) {
+			return nil
+		}
+		packers = append(packers, p)
+	}
+	return packers
 }
 
 // place returns the position of a column among the columns read. If it is not one of them yet, place adds it.
@@ -115,11 +134,13 @@ type directRun struct {
 	// change the other columns.
 	part   bool
 	totals []compat.Total
+	// packets is the memory for rows in packets.
+	packets *exec.Packets
 }
 
 // newDirectRun begins a direct SELECT. The caller must clear its room in the end.
 func (f *form) newDirectRun(s *Session, tr *store.Transaction) directRun {
-	run := directRun{direct: f.direct, tx: tr.Tx, room: &s.room, part: s.IsOpen()}
+	run := directRun{direct: f.direct, tx: tr.Tx, room: &s.room, part: s.IsOpen(), packets: &s.packets}
 	if run.sums {
 		run.totals = make([]compat.Total, len(run.Columns))
 	}
@@ -152,8 +173,36 @@ func (d *directRun) result(header *Header) (*Result, error) {
 	if !d.arrange() {
 		return nil, ErrPlan // running the plan reports the error
 	}
+	if d.pack() {
+		res.Packets = d.packets
+		return res, nil
+	}
 	res.Values, res.Bytes = d.values()
 	return res, nil
+}
+
+// pack writes the rows into packets; false if there are none to write, or the rows cannot be written into them.
+func (d *directRun) pack() bool {
+	packers := d.packers[d.packets.Form]
+	if len(packers) == 0 {
+		return false
+	}
+	d.packets.Begin(d.packets.Form)
+	for _, at := range d.room.order {
+		d.packets.BeginRow(len(packers))
+		cells := d.cells(at)
+		for i, place := range d.returned {
+			if cells[place] == nil {
+				d.packets.Null(i)
+			} else if !d.packets.Value(&packers[i], cells[place]) {
+				return false
+			}
+		}
+		if _, ok := d.packets.EndRow(); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // read reads the rows of a range; ErrPlan if there are too many to return.

@@ -3,6 +3,7 @@ package fast
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/farmsql/farmsql/sql/exec"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -25,6 +26,8 @@ type Session struct {
 	leaf *leaf
 	// room is the buffer of direct SELECTs.
 	room directRoom
+	// packets is the buffer of rows in packets.
+	packets exec.Packets
 	// PlanOnly turns this package off: go-mysql-server runs everything.
 	PlanOnly bool
 }

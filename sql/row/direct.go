@@ -122,16 +122,26 @@ func (c *ValueCodec) appendTime(dst []byte, micros int64) ([]byte, bool) {
 			return dst, false
 		}
 	}
-	dst = strconv.AppendInt(dst, int64(year), 10)
-	dst = appendTwo(append(dst, '-'), int(month))
-	dst = appendTwo(append(dst, '-'), day)
+	dst = appendDay(dst, year, month, day)
 	if c.Kind == catalog.KindDatetime {
-		hour, minute, second := t.Clock()
-		dst = appendTwo(append(dst, ' '), hour)
-		dst = appendTwo(append(dst, ':'), minute)
-		dst = appendTwo(append(dst, ':'), second)
+		dst = appendClock(append(dst, ' '), t)
 	}
 	return dst, true
+}
+
+// appendDay appends a date whose year has four digits.
+func appendDay(dst []byte, year int, month time.Month, day int) []byte {
+	dst = appendTwo(appendTwo(dst, year/100), year%100)
+	dst = appendTwo(append(dst, '-'), int(month))
+	return appendTwo(append(dst, '-'), day)
+}
+
+// appendClock appends a time of day without the fraction of its second.
+func appendClock(dst []byte, t time.Time) []byte {
+	hour, minute, second := t.Clock()
+	dst = appendTwo(dst, hour)
+	dst = appendTwo(append(dst, ':'), minute)
+	return appendTwo(append(dst, ':'), second)
 }
 
 // appendTwo appends a number as two digits.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A compiled statement runs directly on the storage, without go-mysql-server's
@@ -50,9 +51,10 @@ func (s compiled) statement(text string) statement {
 }
 
 // runCompiled runs a compiled statement as the engine's handler runs others. It
-// returns fast.ErrPlan if the engine has to run it.
-func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, buf *resultBuffer) error {
+// returns fast.ErrPlan if the engine has to run it. form is that of packets that the client can get.
+func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, form row.Form, buf *resultBuffer) error {
 	s := stateOf(c)
+	stmt.Packets = form
 	if s.context == nil {
 		s.context = h.newContext(context.Background(), gms.WithSession(s.engine),
 			gms.WithProcessList(h.gms.ProcessList), gms.WithMemoryManager(h.gms.MemoryManager))
@@ -80,7 +82,12 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	switch {
 	case res.Header == nil:
 		return buf.add(&sqltypes.Result{RowsAffected: res.OK.RowsAffected, InsertID: res.OK.InsertID}, false)
+	case res.Packets != nil:
+		s.packets = res.Packets
+		s.result = sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), RowsAffected: uint64(res.Packets.Rows)}
+		return buf.take(&s.result, len(res.Packets.Bytes))
 	case res.Values != nil:
+		s.packets = nil
 		s.result = sqltypes.Result{Fields: fieldsOf(sqlCtx, res.Header), Rows: res.Values, RowsAffected: uint64(len(res.Values))}
 		if res.Planned {
 			inTextForm(&s.result)

@@ -38,6 +38,7 @@ type conn struct {
 	ahead  []byte      // bytes read from the client and not yet returned by Read
 	meter  packetMeter // measures the requests
 	sent   framing     // the writing side while sequence numbers are shifted
+	rows   rowStream   // the rows that are sent beside the library's packets
 	isIn   bool        // authenticated, and admitted
 	counts counts
 	// sendsFile is set while the client sends the contents of a file: they are not requests.
@@ -89,6 +90,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	c.rows.shift = 0 // the library has finished its answer, and counts from 0 again
 	n, err := c.read(p)
 	for again := true; err == nil && again; {
 		again, err = c.intercept(p[:n])
@@ -159,13 +161,21 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.isIn && len(p) > packetHeaderBytes && p[3] == 1 && p[packetHeaderBytes] == localInfile {
 		c.sendsFile = true
 	}
-	if c.meter.shift != 0 {
-		p = append([]byte(nil), p...)
-		c.sent.renumber(p, c.meter.shift)
+	if c.rows.state == holding {
+		c.rows.held = append(c.rows.held, p...)
+		return len(p), nil
 	}
-	n, err := c.stream().Write(p)
+	all := p
+	if shift := c.meter.shift + c.rows.shift; shift != 0 {
+		all = append([]byte(nil), p...)
+		c.sent.renumber(all, shift)
+	}
+	if c.rows.state == waiting {
+		all = c.rows.before(all)
+	}
+	n, err := c.stream().Write(all)
 	c.counts.add(bytesSent, uint64(max(n, 0)))
-	return n, err
+	return max(0, n-len(all)+len(p)), err
 }
 
 // refresh reads the accounts again if they have changed, so that the client is authenticated

@@ -19,8 +19,10 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/exec"
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // engineHandler is the part of go-mysql-server's handler that is used here: the
@@ -60,6 +62,8 @@ type connState struct {
 	buffer  resultBuffer
 	bound   []fast.Value    // the buffer of boundValues
 	result  sqltypes.Result // of a compiled statement
+	// packets has the rows of result, unless result has them itself.
+	packets *exec.Packets
 	// prepared has the prepared statements by their protocol id.
 	prepared map[uint32]statement
 }
@@ -67,7 +71,7 @@ type connState struct {
 // settle frees the statement's memory once its answer has been sent.
 func (s *connState) settle() {
 	clear(s.bound) // they may be long
-	s.result = sqltypes.Result{}
+	s.result, s.packets = sqltypes.Result{}, nil
 	if s.farm != nil {
 		s.farm.Settle()
 	}
@@ -167,7 +171,7 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 // with ErrPlan, in the engine.
 func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, callback mysql.ResultSpoolFn) error {
 	res, err := h.run(ctx, c, stmt.statement(text), func(ctx context.Context, buf *resultBuffer) error {
-		err := h.runCompiled(ctx, c, text, stmt, buf)
+		err := h.runCompiled(ctx, c, text, stmt, row.TextForm, buf)
 		if !errors.Is(err, fast.ErrPlan) {
 			return err
 		}
@@ -180,7 +184,7 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 	if err != nil {
 		return err
 	}
-	return callback(res, false)
+	return answer(c, res, func(res *sqltypes.Result) error { return callback(res, false) })
 }
 
 // ComInitDB changes the current database, which reads the catalog.

@@ -354,17 +354,6 @@ func TestPrepareByStatement(t *testing.T) {
 	}
 }
 
-func TestFloatText(t *testing.T) {
-	for in, want := range map[string]string{
-		"1.5": "1.5", "1e+10": "10000000000", "-1.25e+14": "-125000000000000", "1e+15": "1e15", "1.5e+100": "1.5e100",
-		"1e-05": "0.00001", "1e-100": "1e-100", "-2.5e-07": "-0.00000025", "nan": "nan", "1ex": "1ex",
-	} {
-		if got := string(floatText([]byte(in))); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
-	}
-}
-
 func TestSyntaxErrorAndEmptyStatement(t *testing.T) {
 	s := startServer(t, Config{})
 	for _, options := range []string{"", "multiStatements=true"} {

@@ -196,7 +196,11 @@ func (s *connState) forgetPrepared(id uint32) {
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
 	state, accepted := stateOf(c), connOf(c)
 	opensCursor := accepted != nil && accepted.meter.opensCursor()
-	res, err := h.execute(ctx, c, prepare)
+	form := row.BinaryForm
+	if opensCursor {
+		form = row.NoPackets
+	}
+	res, err := h.execute(ctx, c, prepare, form)
 	if err == nil && opensCursor {
 		if res == &state.result {
 			res = ownResult(res)
@@ -208,7 +212,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	if err != nil {
 		return err
 	}
-	return callback(res)
+	return answer(c, res, callback)
 }
 
 // ownResult returns a copy of a result that has its own memory.
@@ -222,8 +226,9 @@ func ownResult(r *sqltypes.Result) *sqltypes.Result {
 	return r
 }
 
-// execute returns the result of a prepared statement, which is valid until settle.
-func (h *handler) execute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData) (*sqltypes.Result, error) {
+// execute returns the result of a prepared statement, which is valid until settle. form is that of packets that the client
+// can get.
+func (h *handler) execute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, form row.Form) (*sqltypes.Result, error) {
 	st, ok := stateOf(c).prepared[prepare.StatementID]
 	if !ok {
 		st = statement{text: prepare.PrepareStmt}
@@ -242,7 +247,7 @@ func (h *handler) execute(ctx context.Context, c *mysql.Conn, prepare *mysql.Pre
 	}
 	res, err := h.run(ctx, c, st, func(ctx context.Context, buf *resultBuffer) error {
 		if isCompiled {
-			if err := h.runCompiled(ctx, c, st.text, stmt, buf); !errors.Is(err, fast.ErrPlan) {
+			if err := h.runCompiled(ctx, c, st.text, stmt, form, buf); !errors.Is(err, fast.ErrPlan) {
 				return err
 			}
 		}

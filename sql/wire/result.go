@@ -1,16 +1,15 @@
 package wire
 
 import (
-	"github.com/farmsql/farmsql/sql/compat"
-
 	"bytes"
-	"strconv"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A resultBuffer collects the rows of one statement until its transaction has
@@ -129,7 +128,7 @@ func text(f *querypb.Field, v sqltypes.Value) []byte {
 		// The engine gives results of its functions six digits.
 		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
 	case sqltypes.Float64, sqltypes.Float32:
-		return floatText(v.Raw())
+		return row.FloatText(v.Raw())
 	case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
 		return yearText(v.Raw())
 	}
@@ -143,27 +142,6 @@ func yearText(date []byte) []byte {
 		return append([]byte(zeros[digits:]), date...)
 	}
 	return date
-}
-
-// floatText rewrites exponents. MySQL prints none for numbers of at most 15 digits, and no
-// sign or leading zeros for a positive one.
-func floatText(number []byte) []byte {
-	e := bytes.IndexByte(number, 'e')
-	if e < 0 {
-		return number
-	}
-	exponent, err := strconv.Atoi(string(number[e+1:]))
-	if err != nil {
-		return number
-	}
-	if exponent < -14 || exponent > 14 {
-		return strconv.AppendInt(bytes.Clone(number[:e+1]), int64(exponent), 10)
-	}
-	f, err := strconv.ParseFloat(string(number), 64)
-	if err != nil {
-		return number
-	}
-	return strconv.AppendFloat(nil, f, 'f', -1, 64)
 }
 
 // copy copies a value into the buffer's present chunk, or into a new one if there is no room.

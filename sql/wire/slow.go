@@ -26,9 +26,9 @@ func (h *handler) noteSlow(c *mysql.Conn, st statement, took time.Duration, res 
 	if on, _ := gms.ConvertToBool(nil, v); !on {
 		return
 	}
-	sent, affected := 0, uint64(0)
+	sent, affected := uint64(0), uint64(0)
 	if res != nil && len(res.Fields) > 0 {
-		sent = len(res.Rows)
+		sent = res.RowsAffected
 	} else if res != nil {
 		affected = res.RowsAffected
 	}
