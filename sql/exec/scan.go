@@ -23,12 +23,20 @@ func (r *run) scan(ctx *gms.Context, n *plan.Scan) (gms.RowIter, error) {
 
 // scanBy is scan for one of the scan's accesses.
 func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.RowIter, error) {
+	scan, err := r.covered(ctx, n, access)
+	if err != nil {
+		return nil, err
+	}
+	isUnwanted := n.Wants != nil && r.wanted(n.Wants) == 0
+	if scan != nil && !isUnwanted {
+		return ended(n, r.rows(n, scan)), nil
+	}
 	c := compiler{n.Place, n.Table.Codec, r.values}
 	where, ok := c.compile(whereOf(n))
 	if !ok {
 		return nil, ErrPlan
 	}
-	if n.Wants != nil && r.wanted(n.Wants) == 0 {
+	if isUnwanted {
 		return gms.RowsToRowIter(), nil
 	}
 	var branches []gms.RowIter
@@ -44,12 +52,14 @@ func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.R
 			passes = both(where, butNot(own, before))
 			before = either(before, own)
 		}
-		scan, err := r.branch(ctx, n, b, access.Reverse, passes)
+		scan, err := r.branch(ctx, n, b, access.Reverse)
 		if err != nil {
 			return nil, err
 		}
+		scan.Passes = passing(passes)
 		if len(access.Branches) == 1 {
-			r.simplify(n, access, scan)
+			stored := storedCompiler{c, n.Table.Rows}
+			scan.Stored = stored.verdict(whereOf(n))
 		}
 		branches = append(branches, r.rows(n, scan))
 	}
@@ -57,10 +67,32 @@ func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.R
 	if len(branches) == 1 {
 		rows = branches[0]
 	}
+	return ended(n, rows), nil
+}
+
+// ended returns the rows of a scan: one at most, if it ends there.
+func ended(n *plan.Scan, rows gms.RowIter) gms.RowIter {
 	if n.End {
-		rows = &limit{rows, 0, 1}
+		return &limit{rows, 0, 1}
 	}
-	return rows, nil
+	return rows
+}
+
+// covered returns the scan of an access whose ranges have exactly the rows that meet the condition, so that no row
+// is tested; nil if rows must be tested.
+func (r *run) covered(ctx *gms.Context, n *plan.Scan, access *plan.Access) (*store.Scan, error) {
+	if !access.Covers || len(access.Branches) != 1 {
+		return nil, nil
+	}
+	scan, err := r.branch(ctx, n, &access.Branches[0], access.Reverse)
+	if err != nil || slices.ContainsFunc(scan.Ranges, func(k store.KeyRange) bool { return k.IsWide }) {
+		return nil, err
+	}
+	if r.skip.scan == n && !r.s.ForUpdate {
+		scan.Skip, r.skip.rows = r.skip.rows, 0
+		scan.First = max(0, scan.First-int(min(scan.Skip, math.MaxInt32)))
+	}
+	return scan, nil
 }
 
 // whereOf returns a scan's condition.
@@ -105,8 +137,8 @@ func either(a, b test) test {
 	}
 }
 
-// branch returns the scan of the rows of a branch that pass a test.
-func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse bool, passes test) (*store.Scan, error) {
+// branch returns the scan of the rows of a branch.
+func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse bool) (*store.Scan, error) {
 	index, ranges, ok := b.Ranges(ctx, n.Table, r.values)
 	if !ok {
 		return nil, ErrPlan
@@ -120,24 +152,8 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	}
 	return &store.Scan{
 		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes(n.Table), Whole: n.Whole,
-		First:  int(min(wanted, math.MaxInt32)) % math.MaxInt32, // 0, which asks for no number, from MaxInt32 on
-		Passes: passing(passes),
+		First: int(min(wanted, math.MaxInt32)) % math.MaxInt32, // 0, which asks for no number, from MaxInt32 on
 	}, nil
-}
-
-// simplify removes the tests that are not needed from the scan of an access with one branch: the
-// ranges, or the stored form of rows, decide them.
-func (r *run) simplify(n *plan.Scan, access *plan.Access, scan *store.Scan) {
-	if access.Covers && !slices.ContainsFunc(scan.Ranges, func(k store.KeyRange) bool { return k.IsWide }) {
-		scan.Passes = nil
-		if r.skip.scan == n && !r.s.ForUpdate {
-			scan.Skip, r.skip.rows = r.skip.rows, 0
-			scan.First = max(0, scan.First-int(min(scan.Skip, math.MaxInt32)))
-		}
-		return
-	}
-	c := storedCompiler{compiler{n.Place, n.Table.Codec, r.values}, n.Table.Rows}
-	scan.Stored = c.verdict(whereOf(n))
 }
 
 // rows returns the rows of a scan of a table.

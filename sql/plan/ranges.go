@@ -38,8 +38,10 @@ func (b *Branch) Ranges(ctx context.Context, table *store.TableInfo, values []Va
 
 // ranges is Ranges for a branch without alternatives.
 func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
-	if b.isOneKey() {
-		return b.oneRange(values)
+	if b.hasKeys() {
+		if all, isFew, ok := b.keyRanges(values); isFew {
+			return b.Index, all, ok
+		}
 	}
 	ranges, isWide := gms.MySQLRangeCollection{nil}, false // at first one range, without bounds
 	for i := range b.Parts {
@@ -72,37 +74,66 @@ func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Va
 	return k, apart(all), true
 }
 
-// isOneKey reports whether the branch reads the keys with one common beginning: a single value, not
-// NULL, for each part.
-func (b *Branch) isOneKey() bool {
+// hasKeys reports whether the branch reads the keys with given beginnings: single values, not NULL, for each part.
+func (b *Branch) hasKeys() bool {
 	if len(b.Parts) == 0 || len(b.Parts) > len(b.Index.Columns) || b.Index.Access == catalog.AccessHash {
 		return false
 	}
 	for i := range b.Parts {
-		if len(b.Parts[i].Values) != 1 || b.Parts[i].Values[0].IsList || hasPrefix(b.Index.Codecs[i]) {
+		if len(b.Parts[i].Values) == 0 || hasPrefix(b.Index.Codecs[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// oneRange is ranges for a branch with isOneKey. Most branches are such, in particular those that a
-// subquery reads for each outer row. It encodes a key, which is faster than computing bounds.
-func (b *Branch) oneRange(values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
-	key := make([]byte, 0, 32)
+// keyRanges is ranges for a branch with hasKeys. Most branches are such, in particular those that a
+// subquery reads for each outer row. It encodes keys, which is faster than computing bounds. isFew is false if lists of
+// several columns have more combinations than rangesMax.
+func (b *Branch) keyRanges(values []Value) (all []store.KeyRange, isFew, ok bool) {
+	var room [4][]any
+	lists, n := room[:0], 1
 	for i := range b.Parts {
-		codec := &b.Index.Codecs[i]
-		v, ok := constant(codec, b.Parts[i].Values[0], values)
-		if !ok || v == nil { // nothing equals NULL
-			return b.Index, nil, ok
+		list, ok := Constants(&b.Index.Codecs[i], b.Parts[i].Values, values)
+		if !ok {
+			return nil, true, false
 		}
-		if key, ok = codec.AppendNative(append(key, row.KeyValue), v); !ok {
-			return nil, nil, false
+		list = slices.DeleteFunc(list, func(v any) bool { return v == nil }) // nothing equals NULL
+		lists = append(lists, list)
+		if n *= len(list); n > rangesMax && i > 0 {
+			return nil, false, true
 		}
 	}
-	isWhole := len(b.Parts) == len(b.Index.Columns)
-	return b.Index, []store.KeyRange{{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: isWhole}}, true
+	all = make([]store.KeyRange, 0, n)
+	all, ok = b.appendKeys(all, nil, lists)
+	if len(all) > 1 {
+		all = apart(all)
+	}
+	return all, true, ok
 }
+
+// appendKeys appends the ranges of the keys that begin with beginning, followed by a value of each list, the values
+// of the index's last parts.
+func (b *Branch) appendKeys(all []store.KeyRange, beginning []byte, lists [][]any) ([]store.KeyRange, bool) {
+	if len(lists) == 0 {
+		isWhole := len(b.Parts) == len(b.Index.Columns)
+		return append(all, store.KeyRange{Low: beginning, High: row.PrefixEnd(bytes.Clone(beginning)), Point: isWhole}), true
+	}
+	codec := &b.Index.Codecs[len(b.Parts)-len(lists)]
+	for _, v := range lists[0] {
+		key, ok := codec.AppendNative(append(append(make([]byte, 0, keyBytesGuessed), beginning...), row.KeyValue), v)
+		if !ok {
+			return nil, false
+		}
+		if all, ok = b.appendKeys(all, key, lists[1:]); !ok {
+			return nil, false
+		}
+	}
+	return all, true
+}
+
+// keyBytesGuessed is the memory that is allocated for a key at first.
+const keyBytesGuessed = 32
 
 // exprs returns the bounds of a column; none if no value can meet them; false if a value is not plain.
 func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeColumnExpr, bool) {
