@@ -125,6 +125,9 @@ func (a *ExactAggregate) String() string {
 // FunctionName implements gms.FunctionExpression.
 func (a *ExactAggregate) FunctionName() string { return strings.ToLower(a.name()) }
 
+// IsPlain reports whether the aggregate has no window.
+func (a *ExactAggregate) IsPlain() bool { return a.window == nil }
+
 // Description implements gms.FunctionExpression.
 func (a *ExactAggregate) Description() string {
 	if a.Avg {

@@ -65,6 +65,9 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		if rows, ok, err := r.totals(ctx, n); ok || err != nil {
 			return rows, err
 		}
+		if rows, err := r.storedGroups(ctx, n); rows != nil || err != nil {
+			return rows, err
+		}
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
 			return executor.NewGroups(ctx, &r.s.Holding, gmsplan.NewGroupBy(n.Exprs, n.By, nil), rows)
 		})
