@@ -293,10 +293,14 @@ func (t *Total) AddInt(n int64) {
 
 // Sum returns the sum of the values added; 0 if there are none.
 func (t *Total) Sum() decimal.Decimal {
-	if t.Whole == 0 {
+	whole := decimal.NewFromInt(t.Whole)
+	switch {
+	case t.Whole == 0:
 		return t.Rest
+	case t.Rest.IsZero() && t.Rest.Exponent() == 0:
+		return whole
 	}
-	return t.Rest.Add(decimal.NewFromInt(t.Whole))
+	return t.Rest.Add(whole)
 }
 
 // An exactBuffer aggregates a group.

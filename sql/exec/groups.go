@@ -86,6 +86,7 @@ func (r *run) storedGroups(ctx *gms.Context, n *plan.Group) (gms.RowIter, error)
 		}
 		g.values = append(g.values, v)
 	}
+	g.parts = make([]groupPart, 0, groupsGuessed*len(g.values))
 	if err := g.read(ctx); err != nil {
 		g.give()
 		return nil, err
@@ -247,6 +248,9 @@ func (k *storedKey) append(dst, value []byte) ([]byte, bool) {
 	dst[at], dst[at+1], dst[at+2], dst[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 	return dst, ok
 }
+
+// groupsGuessed is the number of groups for which memory is allocated at first.
+const groupsGuessed = 16
 
 // Memory of a group, and of one of its values, as far as it is not the value's own.
 const storedGroupBytes, groupPartBytes = 64, 96
