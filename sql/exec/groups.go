@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
@@ -89,6 +91,9 @@ func (r *run) storedGroups(ctx *gms.Context, n *plan.Group) (gms.RowIter, error)
 	g.parts = make([]groupPart, 0, groupsGuessed*len(g.values))
 	if err := g.read(ctx); err != nil {
 		g.give()
+		if errors.Is(err, ErrPlan) {
+			return nil, nil // package executor groups the rows
+		}
 		return nil, err
 	}
 	return &groupRows{rowList{g.rows()}, g}, nil
