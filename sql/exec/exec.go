@@ -32,7 +32,7 @@ type run struct {
 	// mayWarn is set if the execution may warn: a SELECT may. warned counts its warnings, also those that are not recorded.
 	mayWarn bool
 	warned  int
-	packets   *Packets
+	packets *Packets
 }
 
 // open returns the rows of a node.

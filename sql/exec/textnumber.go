@@ -77,16 +77,17 @@ func (t *textNumber) truth(ctx *gms.Context, text string) truth {
 // scan returns the rows of the table for which the comparison is true.
 func (t *textNumber) scan(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.RowIter, error) {
 	at, codec := n.Place(t.Column), n.Table.Codec(t.Column)
-	scan, err := t.run.branch(ctx, n, &access.Branches[0], false, func(ctx *gms.Context, r gms.Row) (truth, error) {
+	scan, err := t.run.branch(ctx, n, &access.Branches[0], false)
+	if err != nil {
+		return nil, err
+	}
+	scan.Passes = passing(func(ctx *gms.Context, r gms.Row) (truth, error) {
 		text, ok := r[at].(string)
 		if !ok {
 			return isUnknown, unless(r[at] == nil)
 		}
 		return t.truth(ctx, text), nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	if codec.IsDirect() {
 		slot := n.Table.Rows.Columns[t.Column].Slot
 		scan.Stored = func(v *row.View) store.Verdict {
