@@ -27,6 +27,8 @@ func (t *Tx) ReadInto(p region.Ptr, room *[]byte) ([]byte, error) {
 			return nil, t.doom(conflictFrom(err, p))
 		}
 	}
-	t.looked.Add(p, v)
+	if t.looked.Add(p, v) {
+		t.validated.looked = 0 // the index is of an entry that has moved
+	}
 	return payload, nil
 }

@@ -167,3 +167,36 @@ func TestReadIntoOfMany(t *testing.T) {
 		r.quiet()
 	})
 }
+
+// What a transaction has read any number of times is kept a bounded number of times, and is a conflict if it has changed,
+// also for a validation of what was read since the last.
+func TestReadIntoAgainAndAgain(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 40)
+		var room []byte
+		for name, end := range map[string]func(*txn.Tx) error{
+			"commit": func(tx *txn.Tx) error { return tx.Commit(ctx) }, "validate": (*txn.Tx).Validate, "recent": (*txn.Tx).ValidateRecent,
+		} {
+			tx := r.Machine(0).Begin()
+			readAll := func(times int) {
+				for range times {
+					for _, p := range r.ptrs {
+						_, err := readInto(tx, p, &room)
+						must(t, err)
+					}
+				}
+			}
+			readAll(1000)
+			must(t, tx.Validate())
+			held := tx.Held()
+			readAll(4000)
+			if most := held + 3<<20; tx.Held() > most {
+				t.Errorf("%s: %d bytes are held, after %d", name, tx.Held(), held)
+			}
+			r.run(r.Machines()-1, setHalf(r.ptrs[7], 0, uint64(len(name))))
+			wantReason(t, end(tx), txn.ReasonValidate)
+			tx.Abort()
+		}
+		r.quiet()
+	})
+}

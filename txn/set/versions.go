@@ -1,6 +1,10 @@
 package set
 
-import "github.com/farmsql/farmsql/region"
+import (
+	"math/bits"
+
+	"github.com/farmsql/farmsql/region"
+)
 
 // A Seen is an object whose version a transaction depends on, without its payload.
 type Seen struct {
@@ -16,14 +20,45 @@ type Versions struct {
 	// one address it has the first.
 	table   []uint32
 	indexed int
+	// different is the number of entries that the last removal of repeated ones has left.
+	different int
 }
 
 // seenKeptMost bounds the number of entries whose memory is kept for the next transaction.
 const seenKeptMost = 1 << 16
 
-// Add appends an object, which may be there already.
-func (s *Versions) Add(p region.Ptr, v region.Version) {
+// repeatedMin is the number of entries from which on repeated ones are removed.
+const repeatedMin = 1 << 16
+
+// Add appends an object, which may be there already. A transaction may read the same objects any number of times. So
+// whenever the entries have doubled, Add removes those that repeat an earlier one, and reports whether it has: the
+// indexes of entries have then changed.
+func (s *Versions) Add(p region.Ptr, v region.Version) (removed bool) {
 	s.Entries = append(s.Entries, Seen{p, v})
+	if len(s.Entries) < max(repeatedMin, 2*s.different) {
+		return false
+	}
+	s.removeRepeated()
+	return true
+}
+
+// removeRepeated removes the entries that are equal to an earlier one. Entries of one object with different versions stay:
+// validation finds the conflict.
+func (s *Versions) removeRepeated() {
+	places := make([]uint32, 1<<bits.Len(uint(2*len(s.Entries))))
+	mask := len(places) - 1
+	kept := s.Entries[:0]
+	for _, e := range s.Entries {
+		i := startOf(e.Ptr.Addr) & mask
+		for places[i] > 0 && kept[places[i]-1] != e {
+			i = (i + 1) & mask
+		}
+		if places[i] == 0 {
+			kept = append(kept, e)
+			places[i] = uint32(len(kept))
+		}
+	}
+	s.Entries, s.table, s.indexed, s.different = kept, nil, 0, len(kept)
 }
 
 // Find returns the index of the first entry with an address, or -1.
@@ -71,7 +106,7 @@ func (s *Versions) Reset() {
 	if cap(s.Entries) > seenKeptMost {
 		s.Entries = nil
 	}
-	s.Entries, s.table, s.indexed = s.Entries[:0], nil, 0
+	s.Entries, s.table, s.indexed, s.different = s.Entries[:0], nil, 0, 0
 }
 
 // Held returns how many bytes the entries and their table take.

@@ -2,6 +2,7 @@ package set
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
@@ -46,5 +47,41 @@ func TestVersions(t *testing.T) {
 	}
 	if s.Reset(); cap(s.Entries) > seenKeptMost {
 		t.Errorf("memory for %d entries is kept", cap(s.Entries))
+	}
+}
+
+// Entries that are repeated do not take memory for ever; each object stays with each version that was added, in the order in
+// which these were added first.
+func TestVersionsRemoveRepeated(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var s Versions
+	var want []Seen
+	there, removed := map[Seen]bool{}, 0
+	for i := range 20 * repeatedMin {
+		slot := rng.Uint32N(repeatedMin) / 2
+		e := Seen{region.MakePtr(region.MakeAddr(1, 64*slot), 0, 1), region.Version(slot % 7)}
+		if i%1000 == 0 {
+			e.Version++
+		}
+		if !there[e] {
+			there[e], want = true, append(want, e)
+		}
+		if s.Add(e.Ptr, e.Version) {
+			removed++
+		}
+		if len(s.Entries) >= max(repeatedMin, 2*len(want)) {
+			t.Fatalf("%d entries of %d objects", len(s.Entries), len(want))
+		}
+	}
+	if removed < 10 {
+		t.Errorf("removed %d times", removed)
+	}
+	if s.removeRepeated(); !slices.Equal(s.Entries, want) {
+		t.Errorf("%d entries, want %d", len(s.Entries), len(want))
+	}
+	for _, i := range []int{0, 1, len(want) / 2, len(want) - 1} {
+		if at := s.Find(want[i].Ptr.Addr); s.Entries[at].Ptr != want[i].Ptr || at > i {
+			t.Errorf("found %d for %d", at, i)
+		}
 	}
 }
