@@ -145,7 +145,7 @@ func (t *tally) step(s stepTimes, undisturbed float64) Step {
 	if len(t.perSecond) == 0 {
 		return x
 	}
-	// The seconds from that in which the step began to that in which it ended.
+	// seconds has the transactions of each second in which the step was running, also in part.
 	last := min(int(ended), len(t.perSecond)-1)
 	seconds := t.perSecond[min(int(began), last) : last+1]
 	x.Lowest = float64(slices.Min(seconds))
