@@ -119,7 +119,7 @@ func (x *native) findLines(t *txn.Tx, in *newOrder) error {
 			return err
 		}
 		t.Fetch(stock)
-		data, err := find(t, supply.stockData, x.key)
+		data, err := find(t, supply.stockData, x.key) // x.key still has the number of the stock row
 		if err != nil {
 			return err
 		}
