@@ -66,7 +66,8 @@ func (s *Store) attend(ctx context.Context, socket connection, known func()) {
 	s.stirs() // the machine may be dead
 }
 
-// admit makes the handshakes of an accepted connection.
+// admit makes the handshakes of an accepted connection, and tells the other side whether it is accepted. It
+// fails with an error of refusals if it is not.
 func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, g greeting, err error) {
 	if err := socket.SetDeadline(time.Now().Add(s.cfg.after(silenceTicks))); err != nil {
 		return nil, g, err
@@ -91,7 +92,7 @@ func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, g 
 	return stream, g, socket.SetDeadline(time.Time{})
 }
 
-// refuses checks a greeting.
+// refuses returns why this machine refuses a connection with a greeting, or accepted.
 func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 	switch {
 	case g.cluster != s.founding.Cluster:
@@ -143,6 +144,7 @@ func (s *Store) replace(from rdma.MachineID, socket connection) bool {
 	return true
 }
 
+// dismiss forgets a machine's connection, unless replace has noted a newer one.
 func (s *Store) dismiss(from rdma.MachineID, socket connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +169,7 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 		if err != nil {
 			return
 		}
-		if isAsk {
+		if isAsk { // the answer is one byte
 			if stream.SetWriteDeadline(time.Now().Add(s.cfg.after(silenceTicks))) != nil {
 				return
 			}
@@ -187,10 +189,10 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 	}
 }
 
-// isPlausible checks who a message is from and to. A former leader passes on what another
-// machine has sent to it as the leader.
-func (s *Store) isPlausible(m *raftpb.Message, from rdma.MachineID) bool {
+// isPlausible checks who a message is from and to; sender is the machine whose connection brought it. A former
+// leader passes on what another machine has sent to it as the leader.
+func (s *Store) isPlausible(m *raftpb.Message, sender rdma.MachineID) bool {
 	isPassedOn := m.GetType() == raftpb.MsgProp || m.GetType() == raftpb.MsgReadIndex
 	isMember := s.peers.Load().links[m.GetFrom()] != nil
-	return m.GetTo() == raftID(s.founding.Machine) && isMember && (m.GetFrom() == raftID(from) || isPassedOn)
+	return m.GetTo() == raftID(s.founding.Machine) && isMember && (m.GetFrom() == raftID(sender) || isPassedOn)
 }

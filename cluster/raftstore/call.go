@@ -59,8 +59,8 @@ func (c *call) id() requestID {
 	return c.swap.id
 }
 
-// takesLeader reports whether a machine cannot carry out the call without the leader.
-func (c *call) takesLeader() bool { return c.operation == operationLoad || c.changes() }
+// needsLeader reports whether a machine cannot carry out the call without the leader.
+func (c *call) needsLeader() bool { return c.operation == operationLoad || c.changes() }
 
 // changes reports whether the call is to change something.
 func (c *call) changes() bool { return c.operation == operationSwap || c.operation == operationChange }

@@ -44,8 +44,9 @@ type arrival struct {
 	calm    bool            // the message is a heartbeat of a leader that is calm
 }
 
-// mayBeCalm reports whether this machine is the leader, and may let all others wait longer for its heartbeats: they
-// have everything that it has, all are connected in both directions, and know what it tells them.
+// mayBeCalm reports whether this machine is the leader, and may let all others wait longer for its heartbeats:
+// nothing is to be done, and no change of the votes is due or under way; the others have everything that it has,
+// are connected in both directions, and know of calm.
 func (r *replica) mayBeCalm(now time.Time) bool {
 	if p := r.pulse; p.leader != r.self() || !p.isIdle(now) || len(r.pending) > 0 || r.driven > 0 || r.stands {
 		return false
@@ -63,8 +64,8 @@ func (r *replica) mayBeCalm(now time.Time) bool {
 func (r *replica) haveAll() bool {
 	status := r.node.Status()
 	last, _ := r.log.memory.LastIndex() // never fails
-	for _, by := range status.Progress {
-		if by.Match != last {
+	for _, progress := range status.Progress {
+		if progress.Match != last {
 			return false
 		}
 	}
@@ -83,6 +84,7 @@ func (r *replica) receive(a arrival) {
 		return
 	}
 	if leader := r.store.leader.Load(); isOfLeader(m, leader) {
+		// Half of the leader's time will do, since this machine hears of what happens later.
 		isIdle := len(r.pending) == 0 && !r.stands && time.Since(p.stirred) >= calmAfter*p.tick/2
 		p.hear(a.calm && isIdle && m.GetTerm() == r.node.BasicStatus().GetTerm())
 		if a.calm && !isIdle {
@@ -107,7 +109,7 @@ func (r *replica) stir() {
 	p.calm, p.heard = false, false
 	p.set(now, 1)
 	if p.leader == r.self() {
-		r.advance(heartbeatTicks - passed)
+		r.advance(heartbeatTicks - passed) // up to the next heartbeat
 		return
 	}
 	for id := range r.store.peers.Load().links {

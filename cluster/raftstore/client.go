@@ -97,7 +97,7 @@ var _ cluster.Store = (*Client)(nil)
 // errMovedUncertain means that the answer to a swap was lost, and nobody knows any more what it was.
 var errMovedUncertain = &unanswered{"cluster: the configuration has changed more than once since the answer to this change was lost: nobody knows whether it was carried out; load the configuration again"}
 
-// NewClient returns a client. It connects at the first call.
+// NewClient returns a client, which connects at the first call. It fails if cfg cannot work.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	c := &Client{cfg: cfg, founding: Founding{Cluster: cfg.Cluster, Machines: cfg.Machines}}
 	founders := slices.Sorted(maps.Keys(cfg.Machines))
 	if len(founders) > 0 {
-		c.founding.Machine = founders[0]
+		c.founding.Machine = founders[0] // check demands one of them
 	}
 	if err := c.founding.check(); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (c *Client) ask(k call) ([]byte, error) {
 // swap was lost.
 func (r *result) err(isLost bool) error {
 	switch {
-	case r.outcome == outcomeMoved || r.outcome == outcomeMovedOn && !isLost:
+	case r.outcome == outcomeMoved || (r.outcome == outcomeMovedOn && !isLost):
 		return cluster.ErrMoved
 	case r.outcome == outcomeMovedOn:
 		return errMovedUncertain
@@ -267,6 +267,7 @@ func (c *Client) Suspect(m rdma.MachineID) {
 	c.mu.suspect, c.mu.forget = &m, time.Now().Add(c.cfg.Patience)
 }
 
+// suspect returns the suspect; nil if there is none, or the suspicion is out of date.
 func (c *Client) suspect() *rdma.MachineID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,7 +281,8 @@ func (c *Client) suspectLocked() *rdma.MachineID {
 	return c.mu.suspect
 }
 
-// order returns the machines in the order in which they are asked.
+// order returns the machines in the order in which they are asked: from the one that served last upwards, then
+// the lower ones, and a suspect at the end.
 func (c *Client) order() []rdma.MachineID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -333,6 +335,7 @@ func (c *Client) unanswered(reasons map[rdma.MachineID]error, isLost bool) error
 // try makes a call at one machine, which gets its share of the patience. If a connection that was idle turns out to have
 // ended, since the machine was restarted for example, it makes the call over a new one: otherwise a machine that is well would
 // count as failed.
+// The reply says if the answer to the first copy was lost.
 func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) (r reply) {
 	r.machine = m
 	share := c.cfg.Patience / time.Duration(len(c.order()))
@@ -370,7 +373,7 @@ func isTimeUp(ctx context.Context, err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil
 }
 
-// call makes a call over a connection. The machine has less time than the client waits, so that it can say why it has failed.
+// call makes a call over a connection, and fills in r except for its error. The machine has less time than the client waits, so that it can say why it has failed.
 func (c *Client) call(ctx context.Context, conn clientConn, k call, r *reply) (err error) {
 	deadline, _ := ctx.Deadline()
 	k.patience, k.suspect = max(time.Until(deadline)*3/4, time.Millisecond), c.suspect()

@@ -81,12 +81,13 @@ func (c *Client) takeIdle(m rdma.MachineID) (conn clientConn, ok bool) {
 // keep makes a connection idle, unless there are enough or the client is closed.
 func (c *Client) keep(conn clientConn) {
 	conn.used = time.Now()
-	if !c.keeps(conn) {
+	if !c.addIdle(conn) {
 		conn.close()
 	}
 }
 
-func (c *Client) keeps(conn clientConn) bool {
+// addIdle adds a connection to the idle ones. It returns false if there are enough, or the client is closed.
+func (c *Client) addIdle(conn clientConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil || len(c.mu.idle) >= idleMax { // Close cancels ctx before it closes what is idle

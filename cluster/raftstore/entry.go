@@ -130,7 +130,7 @@ func decodeState(b []byte) (s state, err error) {
 // the revision is above the one that it writes.
 var errMovedOn = fmt.Errorf("%w, more than once", cluster.ErrMoved)
 
-// apply carries out a swap, or returns cluster.ErrMoved. A second copy of a swap moves nothing: the
+// apply carries out a swap, or returns cluster.ErrMoved or errMovedOn. A second copy of a swap moves nothing: the
 // revision is above old then, and never falls. While the swap is the last one, its copies succeed.
 func (s *state) apply(c swap) error {
 	switch {

@@ -191,6 +191,8 @@ func (f *Founders) want(n int) {
 	}
 }
 
+// forget notes that a founder is gone, unless it has been removed or was forgotten before. The only founder
+// cannot be forgotten.
 func (f *Founders) forget(m rdma.MachineID) error {
 	switch {
 	case slices.Contains(f.Removed, m) || slices.Contains(f.Gone, m):
@@ -232,11 +234,11 @@ func (f *Founders) replace(s Successor) error {
 	return nil
 }
 
-// hasAddress reports whether a founder other than the given one has an address. A successor may
+// hasAddress reports whether a founder has an address, without regard to the given one: a successor may
 // have the address of the machine that it replaces.
-func (f *Founders) hasAddress(address string, other rdma.MachineID) bool {
+func (f *Founders) hasAddress(address string, without rdma.MachineID) bool {
 	for m, a := range f.Machines {
-		if a == address && m != other {
+		if a == address && m != without {
 			return true
 		}
 	}
@@ -253,7 +255,8 @@ func (f *Founders) vote() {
 	f.Version++
 }
 
-// leave notes that the machine that was replaced votes no more.
+// leave notes that the machine that was replaced votes no more. It does nothing if the last successor took a
+// free place.
 func (f *Founders) leave() {
 	if f.Leaving == nil {
 		return
@@ -274,7 +277,7 @@ func insert(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	return slices.Insert(list, i, m)
 }
 
-// checkForget refuses to forget a member: it is not gone.
+// checkForget refuses to forget a member of the configuration, which is not gone. An empty configuration is none.
 func checkForget(m rdma.MachineID, configuration []byte) error {
 	if len(configuration) == 0 {
 		return nil

@@ -61,7 +61,8 @@ type storedFounding struct {
 }
 
 // check refuses a founding whose store could not work, and one with an even number of machines, because a
-// store with one machine less survives as many failures.
+// store with one machine less survives as many failures. A successor is not in Machines, and its founders were
+// checked when they were changed.
 func (f *Founding) check() error {
 	if f.Joined != nil && f.Joined.Next != nil && f.Joined.Next.Machine == f.Machine && f.Cluster != 0 && len(f.Machines) > 0 {
 		return nil
@@ -169,7 +170,7 @@ func (f storedFounding) save(path string) error {
 // again while it cannot reach the machine that goes on.
 func (f Founding) saveEnd(folder string, reason error) error {
 	isSplit := errors.Is(reason, ErrSplit)
-	err := storedFounding{programName, foundingFormat, f, !isSplit, isSplit}.save(filepath.Join(folder, foundingFile))
+	err := storedFounding{Program: programName, Format: foundingFormat, Founding: f, IsRemoved: !isSplit, IsGivenUp: isSplit}.save(filepath.Join(folder, foundingFile))
 	if err != nil {
 		return fmt.Errorf("cluster: note that this machine's part of the configuration store has ended for good: %w", err)
 	}
@@ -212,8 +213,8 @@ func createEmptyLog(path string) error {
 	return nvram.ReplaceFile(path, ".new", b)
 }
 
-// readFounding reads what the store in folder was created with. It fails with ErrRemoved or ErrSplit if
-// the part has ended for good since.
+// readFounding reads what the store in folder was created with. It fails with ErrNotCreated, ErrDamaged or
+// ErrNewer, and with ErrRemoved or ErrSplit if the part has ended for good since.
 func readFounding(folder string) (f Founding, err error) {
 	path := filepath.Join(folder, foundingFile)
 	b, err := os.ReadFile(path)
@@ -244,7 +245,7 @@ func readFounding(folder string) (f Founding, err error) {
 }
 
 // lockFolder locks a folder until unlock is called or the process ends. It fails with ErrInUse if it
-// is locked.
+// is locked, and with ErrNotCreated if there is none.
 func lockFolder(folder string) (unlock func(), err error) {
 	d, err := os.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {

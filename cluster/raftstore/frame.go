@@ -133,7 +133,8 @@ func (r refusal) encode() []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, wireMagic), wireFormat, byte(r), knowsFormat, 0)
 }
 
-// readReply returns nil if the connection is accepted, and which format of entries the other side knows.
+// readReply returns the error of a refusal, or nil if the connection is accepted. knows is what the other side
+// knows, of knowsFormat.
 func readReply(r io.Reader) (knows byte, err error) {
 	var b [replyBytes]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

@@ -36,7 +36,7 @@ type reply struct {
 }
 
 // round asks each machine at most once, until the call is carried out, and returns nil if it
-// was not. It asks the next machine when one has failed, and also when nobody has answered for
+// was not. If a machine says "moved on" and no other says better, that is the result. It asks the next machine when one has failed, and also when nobody has answered for
 // a while: a machine that is cut off would otherwise hold up the call for its share of the
 // patience. round waits twice as long each time, because during an election all are silent, and
 // each copy of a swap goes to all disks.
@@ -80,7 +80,7 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 				last, left = &r.result, nil
 			default:
 				q.client.prefer(r.machine)
-				if q.call.takesLeader() && r.result.outcome == outcomeDone { // a machine needs no leader to refuse a change, or to say that the configuration has moved
+				if q.call.needsLeader() && r.result.outcome == outcomeDone { // a machine needs no leader to refuse a change, or to say that the configuration has moved
 					q.client.trust(r.suspect)
 				}
 				return &r.result
@@ -108,12 +108,12 @@ func (q *inquiry) hedge() time.Duration {
 	return q.client.cfg.hedge
 }
 
-// note remembers why a machine has not done what was asked.
+// note remembers why a machine has not done what was asked, and whether it may do so nevertheless.
 func (q *inquiry) note(ctx context.Context, r reply) {
 	if r.err == nil {
 		r.err = fmt.Errorf("answers: %s", r.result.content)
 	}
-	q.isLost = q.isLost || r.isSent && q.call.changes()
+	q.isLost = q.isLost || (r.isSent && q.call.changes())
 	if q.reasons[r.machine] == nil || ctx.Err() == nil { // a try that was cut short replaces no reason
 		q.reasons[r.machine] = r.err
 	}

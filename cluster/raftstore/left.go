@@ -194,11 +194,12 @@ func (s *Store) findLeft(ctx context.Context) (found []left) {
 	return found
 }
 
-// askWhether asks a machine that was left behind what it keeps. It returns nil if that does not answer.
+// askWhether asks a machine that was left behind what it keeps. It returns nil if that does not answer, or with
+// nothing that tells.
 func (s *Store) askWhether(ctx context.Context, m rdma.MachineID, address string) *left {
 	c, err := NewClient(ClientConfig{
 		Cluster: s.founding.Cluster, Machines: s.founding.Machines, Founders: Founders{Version: math.MaxUint64, Machines: map[rdma.MachineID]string{m: address}},
-		Dial: s.cfg.Dial, TLS: s.cfg.TLS, Patience: s.cfg.after(leftTicks), tick: s.cfg.tick, // each call has it
+		Dial: s.cfg.Dial, TLS: s.cfg.TLS, Patience: s.cfg.after(leftTicks), tick: s.cfg.tick, // Patience is for each of the two calls
 	})
 	if err != nil {
 		return nil

@@ -33,7 +33,7 @@ type link struct {
 		isAsking bool      // an ask has no answer yet
 		answered time.Time // when the last answer came
 		reason   error     // why there is no connection; nil if there is one
-		knows    byte      // the format of entries that the machine knows; of the last connection
+		knows    byte      // what the machine knows, of knowsFormat; of the last connection
 	}
 }
 
@@ -48,7 +48,7 @@ func newLink(cfg *Config, f *Founding, to rdma.MachineID, address string) *link 
 	return l
 }
 
-// send queues a frame, or returns false if too many wait already.
+// send queues a frame, or returns false if too many wait already. A nil frame stands for an ask alone.
 func (l *link) send(frame []byte) bool {
 	select {
 	case l.frames <- frame:
@@ -96,7 +96,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect opens a connection and sends over it until it breaks. It returns why there is none.
+// connect opens a connection and sends over it until it breaks. It returns why there is none, or none any more.
 func (l *link) connect(ctx context.Context) error {
 	opening, cancel := context.WithTimeout(ctx, l.cfg.after(silenceTicks))
 	defer cancel()
@@ -200,7 +200,7 @@ func (l *link) serve(ctx context.Context, stream net.Conn, ended chan error) err
 }
 
 // write sends a frame, and an ask behind it unless one is not answered yet: an answer then shows
-// that the frame has arrived.
+// that the frame has arrived. It sends an ask alone for an empty frame.
 func (l *link) write(stream net.Conn, frame []byte) error {
 	if err := stream.SetWriteDeadline(time.Now().Add(l.cfg.after(silenceTicks))); err != nil {
 		return err
@@ -241,6 +241,7 @@ func (l *link) listen(stream net.Conn) error {
 	}
 }
 
+// answer notes an answer, and ends the time in which it had to come.
 func (l *link) answer(stream net.Conn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -146,7 +146,7 @@ func (l *logFile) replay(b []byte) (end int, err error) {
 	}
 	if hard, _, _ := l.memory.InitialState(); raft.IsEmptyHardState(hard) {
 		return 0, fmt.Errorf("%w: no frame, up to byte %d", ErrDamaged, end)
-	} else if err := l.setHardState(hard); err != nil { // a snapshot comes with its commit index
+	} else if err := l.setHardState(hard); err != nil { // checks the last commit index: a snapshot comes with one, too
 		return 0, fmt.Errorf("%w, up to byte %d", err, end)
 	}
 	return end, nil
@@ -209,7 +209,7 @@ func (l *logFile) load(payload []byte) error {
 		}
 	}
 	last, _ := l.memory.LastIndex()
-	for i, e := range m.GetEntries() {
+	for i, e := range m.GetEntries() { // they follow each other, and leave no gap behind the last one in memory
 		if e.GetIndex() != m.GetEntries()[0].GetIndex()+uint64(i) || e.GetIndex() > last+1+uint64(i) {
 			return fmt.Errorf("%w: entry %d after entry %d", ErrDamaged, e.GetIndex(), last)
 		}

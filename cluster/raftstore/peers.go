@@ -106,7 +106,7 @@ func (s *Store) Want(n int) error {
 	return s.change(&change{kind: changeWant, id: s.newID(), changeText: changeText{Wanted: n}}, s.cfg.Patience)
 }
 
-// change carries out a change of the founders.
+// change carries out a change of the founders, unless checkPrograms or checkForget refuses it.
 func (s *Store) change(c *change, patience time.Duration) error {
 	if err := s.checkPrograms(c.kind); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Store) checkPrograms(kind byte) error {
 var errNoSuccessor = errors.New("cluster: this machine is not to keep the configuration")
 
 // Joining returns the Founding with which a machine that is to become a founder creates its
-// part of the store.
+// part of the store. It fails if m is not Next.
 func (f Founders) Joining(cluster uint64, founded map[rdma.MachineID]string, m rdma.MachineID) (Founding, error) {
 	if f.Next == nil || f.Next.Machine != m {
 		return Founding{}, errNoSuccessor

@@ -67,7 +67,7 @@ func (p *pulse) pass(now time.Time) int {
 // that it does not: each message of the leader would have set the timer anew.
 func (p *pulse) hears() bool { return p.heard && p.span == 1 }
 
-// set sets the timer.
+// set makes the timer ring after span ticks, counted from now.
 func (p *pulse) set(now time.Time, span int) {
 	p.since, p.span = now, span
 	p.timer.Reset(time.Duration(span) * p.length())

@@ -120,8 +120,8 @@ func (r *Refounding) read() error {
 	return nil
 }
 
-// learn takes known if these founders are later than those of the log, and checks that the
-// machine is one of them.
+// learn takes known if these founders are later than those of the log. It fails unless the machine is one of
+// them, and has a configuration.
 func (r *Refounding) learn(known Founders) error {
 	if err := CheckLine(r.founders.Line, known.Line); err != nil {
 		return err
@@ -173,12 +173,12 @@ func (r *Refounding) applyVotes(e *raftpb.Entry) error {
 		r.founders.leave()
 		return nil
 	}
-	step, due := due(r.votes, r.founders)
-	if !due || !proto.Equal(step, c) {
+	step, isDue := due(r.votes, r.founders)
+	if !isDue || !proto.Equal(step, c) {
 		return nil
 	}
 	isVote := c.GetChanges()[0].GetType() == raftpb.ConfChangeAddNode
-	if isVote && len(c.GetChanges()) == 2 {
+	if isVote && len(c.GetChanges()) == 2 { // until LeaveJoint a majority of the former voters must agree, too
 		r.votes.VotersOutgoing = slices.Clone(r.votes.GetVoters())
 	}
 	for _, voteChange := range c.GetChanges() {
@@ -460,7 +460,7 @@ func UndoRefounding(folder string) error {
 	switch {
 	case s.founders == nil || len(s.founders.Line) == 0:
 		return errNotRefounded
-	case hasBegun || len(s.founders.Machines) != 1 || !s.founders.Has(founding.Machine): // a snapshot of others may be as fresh
+	case hasBegun || len(s.founders.Machines) != 1 || !s.founders.Has(founding.Machine): // hasBegun does not tell of a log that others have sent
 		return errHasBegun
 	}
 	former, err := findFormer(folder)

@@ -64,8 +64,9 @@ func newReplica(s *Store, log *logFile) (r *replica, err error) {
 	return r, err
 }
 
-// run serves requests and messages until ctx is done, or the log cannot be written. It returns why it
-// has ended: ErrClosed, or the failure.
+// run serves requests and messages until ctx is done, the log cannot be written, or the part must end (stopAs).
+// It returns why it has ended: ErrClosed, or the failure. A machine that votes alone first asks the machines
+// that it has left behind, and then makes itself the leader.
 func (r *replica) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.log.close()) }()
 	defer recoverLibrary(&err)
@@ -136,7 +137,7 @@ func (r *replica) work() error {
 	return nil
 }
 
-// step carries out one batch of work. A message may be sent only when all that it tells of is
+// step carries out one batch of the library's work: it keeps, sends and applies, and then answers Loads. A message may be sent only when all that it tells of is
 // on disk.
 func (r *replica) step() error {
 	ready := r.node.Ready()
@@ -209,7 +210,8 @@ func (r *replica) send(messages []*raftpb.Message) error {
 // begin asks the leader to carry out a request. Without a leader nothing happens: it is begun
 // again when there is one. A swap that replaces a former revision cannot be carried out any
 // more. It is answered at once: copies of it would only fill the logs, and on slow disks the
-// copies of callers that try again would crowd each other out.
+// copies of callers that try again would crowd each other out. A Load whose
+// index is known only waits until that entry is applied.
 func (r *replica) begin(q *request, now time.Time) {
 	q.asked = now
 	switch {
@@ -262,7 +264,9 @@ func (r *replica) apply(e *raftpb.Entry) error {
 }
 
 // restore replaces the state by a snapshot, which the leader sends to a machine that has fallen
-// behind. The entries that it replaces are not applied here, so swaps under way lose their answers.
+// behind. The entries that it replaces are not applied here, so the snapshot tells of a swap under way
+// only if that was the last one. It fails with ErrSplit if the founders are of another line, and with ErrRemoved if
+// this machine is no founder any more.
 func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
 	former := r.store.peers.Load().founders.Line
 	if r.state, err = decodeState(snapshot.GetData()); err != nil {
@@ -275,7 +279,7 @@ func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
 	r.store.regroup(r.votes, r.founders())
 	for _, q := range r.pending { // any order
 		switch {
-		case q.swap == nil || r.state.revision <= q.swap.old:
+		case q.swap == nil || r.state.revision <= q.swap.old: // it can still be carried out here
 		case r.state.writer == q.id:
 			r.answer(q, answer{})
 		default:
@@ -291,7 +295,7 @@ func (r *replica) confirm(read raft.ReadState) {
 		return // this program has not asked for it
 	}
 	if q := r.pending[requestID(read.RequestCtx)]; q != nil && q.index == 0 {
-		q.index = max(read.Index, 1)
+		q.index = max(read.Index, 1) // 0 would mean that it is not known
 	}
 }
 

@@ -134,6 +134,8 @@ func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 	return s, nil
 }
 
+// start starts everything that runs until the store ends: the listener, the watch over machines that were left
+// behind, and the loop.
 func (s *Store) start(r *replica) {
 	s.regroup(r.votes, r.founders())
 	s.running.Go(func() { s.accept(s.ctx) })
@@ -199,7 +201,8 @@ func (s *Store) newID() (id requestID) {
 	return id
 }
 
-// ask carries out a request: a swap, a change, or a Load.
+// ask carries out a request: a swap, a change, or a Load. It fails after patience, or with the reason why the
+// store has stopped.
 func (s *Store) ask(r *request, patience time.Duration) ([]byte, error) {
 	begin := time.Now()
 	r.deadline, r.done = begin.Add(patience), make(chan answer, 1)
@@ -212,7 +215,7 @@ func (s *Store) ask(r *request, patience time.Duration) ([]byte, error) {
 	for {
 		select {
 		case requests <- r:
-			requests = nil
+			requests = nil // the loop has it: only the answer is awaited
 		case a := <-r.done:
 			return a.configuration, a.err
 		case <-timer.C:
@@ -228,7 +231,7 @@ func (s *Store) ask(r *request, patience time.Duration) ([]byte, error) {
 	}
 }
 
-// unanswered returns the error of a request that began then and has had no answer.
+// unanswered returns the error of a request that has had no answer since begin.
 func (s *Store) unanswered(begin time.Time, patience time.Duration) error {
 	p := s.peers.Load()
 	voters := p.voters()

@@ -81,7 +81,9 @@ func (r *replica) applyVotes(b []byte) error {
 	return nil
 }
 
-// due returns the change of the votes that the founders call for, whether or not it is time for it.
+// due returns the change of the votes that the founders call for, whether or not it is time for it: a former
+// successor is dropped, then the present one becomes a learner, and then it gets the vote, of the machine that it
+// replaces if there is one. ok is false if no change is due, and while the last one is not complete.
 func due(votes *raftpb.ConfState, f Founders) (c *raftpb.ConfChangeV2, ok bool) {
 	if len(votes.GetVotersOutgoing()) > 0 {
 		return nil, false
@@ -110,7 +112,7 @@ func votesChange(id uint64, kind raftpb.ConfChangeType) *raftpb.ConfChangeV2 {
 }
 
 // drive proposes, as the leader, the next change of the votes when its time has come. A proposal that is lost
-// is made again: at most one takes effect.
+// is made again: at most one takes effect. A leader that would lose its own vote hands over instead.
 func (r *replica) drive() {
 	if r.driven--; r.driven > 0 {
 		return
@@ -148,8 +150,8 @@ func (r *replica) isTooEarly(f Founders) bool {
 func (r *replica) handOver(status raft.Status) {
 	best, match := raft.None, uint64(0)
 	for _, id := range r.votes.GetVoters() {
-		if by := status.Progress[id]; id != status.ID && by.RecentActive && by.Match >= match {
-			best, match = id, by.Match
+		if progress := status.Progress[id]; id != status.ID && progress.RecentActive && progress.Match >= match {
+			best, match = id, progress.Match
 		}
 	}
 	if best != raft.None {
@@ -160,8 +162,8 @@ func (r *replica) handOver(status raft.Status) {
 // isReady reports whether the successor has the log, and a majority of the founders after the
 // change answers: the change must not cost the store its majority.
 func isReady(status raft.Status, f Founders) bool {
-	by := status.Progress[raftID(f.Next.Machine)]
-	if by.State != tracker.StateReplicate || !by.RecentActive || by.Match+lagMax < status.GetCommit() {
+	successor := status.Progress[raftID(f.Next.Machine)]
+	if successor.State != tracker.StateReplicate || !successor.RecentActive || successor.Match+lagMax < status.GetCommit() {
 		return false
 	}
 	answering := 1 // the successor counts as answering
