@@ -38,7 +38,7 @@ func Ask(ctx context.Context, folder string, t Token, advertise string, waiting 
 	if IsIssuer(folder) {
 		return nil, fmt.Errorf("join: %s has the key of an authority: it has begun to make a cluster; remove it, and join again", folder)
 	}
-	if err := checkUnused(folder); err != nil {
+	if err := prepareFolder(folder); err != nil {
 		return nil, err
 	}
 	key, err := ownKey(folder)
@@ -139,7 +139,7 @@ func verify(machine, authority *x509.Certificate, host string) error {
 	return err
 }
 
-// connect opens a connection to the issuer.
+// connect opens a connection to the issuer. It fails with ErrImpostor or ErrUnreachable.
 func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
 	d := tls.Dialer{Config: peerport.ClientConfig(config, peerport.Join)}
 	c, err := d.DialContext(ctx, "tcp", address)
@@ -152,14 +152,15 @@ func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn
 	return c.(*tls.Conn), nil
 }
 
-// exchange sends a request and returns the reply.
+// exchange sends a request and returns the reply. It fails with ErrRefused, or with ErrUnreachable if no reply
+// comes before ctx is done.
 func exchange(ctx context.Context, c net.Conn, q request) (r reply, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
 			return r, err
 		}
 	}
-	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })() // a time that has passed ends the waiting
 	if err := send(c, q); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -200,7 +201,7 @@ func (id *Identity) keep(folder string, t Token, key crypto.Signer, r reply) err
 
 // AwaitFounders asks the issuer, as the machine whose TLS configuration is config, until all founders
 // have joined, and returns their addresses. It calls waiting when it begins to wait, and when the reason
-// changes. It fails only when ctx is done.
+// changes. It also learns Current. It fails only when ctx is done.
 func (id *Identity) AwaitFounders(ctx context.Context, config *tls.Config, waiting func(reason string)) (map[rdma.MachineID]string, error) {
 	for last := ""; ; {
 		founders, reason := id.askFounders(ctx, config)
@@ -235,6 +236,7 @@ func (i *Issuer) AwaitFounders(ctx context.Context, waiting func(reason string))
 	}
 }
 
+// pause waits for askAgain. It fails when ctx is done.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(askAgain)
 	defer timer.Stop()
@@ -253,7 +255,8 @@ func missingText(n int) string {
 	return fmt.Sprintf("%d machines have yet to join before the cluster begins", n)
 }
 
-// askFounders asks once. If there is no answer, or founders are missing, it returns nil and the reason.
+// askFounders asks once, and notes in Current who keeps the configuration. If there is no answer, founders are
+// missing, or another founder has this machine's place, it returns nil and the reason.
 func (id *Identity) askFounders(ctx context.Context, config *tls.Config) (map[rdma.MachineID]string, string) {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
@@ -278,7 +281,7 @@ func (id *Identity) askFounders(ctx context.Context, config *tls.Config) (map[rd
 // AskCurrent asks the issuer once who keeps the configuration at present, and notes it in Current. It reports
 // whether that is known.
 func (id *Identity) AskCurrent(ctx context.Context, config *tls.Config) bool {
-	asking := *id
+	asking := *id // a copy: an answer without Current must not remove what is known
 	founders, _ := asking.askFounders(ctx, config)
 	if founders == nil || asking.Current == nil {
 		return false

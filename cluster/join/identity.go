@@ -172,9 +172,9 @@ const storeFolder = "store"
 // StoreFolder returns where a machine keeps its part of the configuration store.
 func StoreFolder(folder string) string { return filepath.Join(folder, storeFolder) }
 
-// checkUnused makes a folder for a new machine. It refuses a folder that another machine has
+// prepareFolder makes a folder for a new machine. It refuses a folder that another machine has
 // used, because that machine's votes are there.
-func checkUnused(folder string) error {
+func prepareFolder(folder string) error {
 	if _, err := os.Stat(StoreFolder(folder)); err == nil {
 		return fmt.Errorf("%w: %s is of a machine whose %s is gone: put it back, or remove the data folder, and the machine joins as another", ErrDamaged, StoreFolder(folder), identityFile)
 	}

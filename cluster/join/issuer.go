@@ -52,8 +52,9 @@ func newCluster() uint64 {
 	}
 }
 
+// found writes the files of a new cluster's issuer, the identity last, and returns Found's token.
 func (id *Identity) found(folder string, life time.Duration) (t Token, err error) {
-	if err := checkUnused(folder); err != nil {
+	if err := prepareFolder(folder); err != nil {
 		return t, err
 	}
 	a, err := newAuthority(fmt.Sprintf("farmsql %016x", id.Cluster))
@@ -90,7 +91,7 @@ func (id *Identity) found(folder string, life time.Duration) (t Token, err error
 			return t, err
 		}
 	}
-	return t, id.Save(folder) // last: now the cluster exists
+	return t, id.Save(folder) // now the cluster exists
 }
 
 func machineName(m rdma.MachineID) string { return fmt.Sprintf("machine %d", m) }
@@ -216,6 +217,8 @@ func (i *Issuer) serve(c *tls.Conn) error {
 
 var errStranger = errors.New("whoever asks for the founders must show the certificate of a machine that has joined")
 
+// answer returns the reply to a request. With a secret, the request is to admit a machine; without one it must
+// come from a machine that was admitted. An error says why the request is refused.
 func (i *Issuer) answer(c *tls.Conn, q request) (r reply, err error) {
 	if q.Format != messageFormat {
 		return r, fmt.Errorf("the request has format %d, the machine that admits others knows format %d: use the same farmsql", q.Format, messageFormat)

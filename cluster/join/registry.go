@@ -61,7 +61,7 @@ type registry struct {
 	founders int
 
 	mu       sync.Mutex
-	machines []entry // indexed by number
+	machines []entry // in ascending order of their numbers, some of which may be left out
 	floor    int     // no machine gets a number below this one
 }
 
@@ -149,7 +149,7 @@ func (r *registry) reserve(m rdma.MachineID) {
 // be replaced.
 func (r *registry) isFoundedLocked() bool { return len(r.machines) >= r.founders } // the first have the lowest numbers
 
-// check reports whether a machine with this key may join with a secret, without counting the use.
+// check returns an error if a machine with this key may not join with a secret. It does not count the use.
 func (r *registry) check(secret []byte, key string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,8 +193,8 @@ func (r *registry) saveLocked(machines []entry) error {
 }
 
 // withLocked returns the machines with one more, and its number. While founders are missing,
-// the new machine takes the place of one with the same address, whose folder must have been
-// lost.
+// the new machine takes the place of one with the same address, other than the issuer, whose folder must
+// have been lost.
 func (r *registry) withLocked(address, key string) (machines []entry, number int) {
 	machines = slices.Clone(r.machines)
 	if !r.isFoundedLocked() {
@@ -227,7 +227,7 @@ func (r *registry) tokenLocked(secret []byte, key string, now time.Time) (path s
 	case errors.Is(err, fs.ErrNotExist):
 		return path, t, errSecret
 	case err != nil || slices.Contains(t.Keys, key):
-		return path, t, err
+		return path, t, err // a key that has used the token may always use it again
 	case now.After(t.Expires):
 		return path, t, errExpired
 	case len(t.Keys) >= t.Uses:

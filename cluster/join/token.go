@@ -46,7 +46,7 @@ func newSecret() (s [secretBytes]byte) {
 	return s
 }
 
-// hashOf returns the name under which the issuer keeps a secret.
+// hashOf returns the hash that the issuer keeps of a secret or of a public key.
 func hashOf(secret []byte) string {
 	h := sha256.Sum256(secret)
 	return hex.EncodeToString(h[:])
