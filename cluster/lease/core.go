@@ -171,7 +171,7 @@ func (c *core) ends(r *relation) int64 {
 	if c.isCM {
 		// The CM considers a lease that it holds ended a little early, so that nothing relies on it
 		// too long. As a sign of failure, the lease counts for as long as one that the CM has granted.
-		held += c.length / drift * 2
+		held += 2 * (c.length / drift)
 		return max(min(r.granted, held), r.patience)
 	}
 	// If the CM cannot hear this machine, the CM suspects it, and has grace lease times to do that.
@@ -182,7 +182,7 @@ func (c *core) ends(r *relation) int64 {
 }
 
 // tick reports whether the CM's messages are due, and appends to suspects the machines whose lease
-// has run out, once each time.
+// has run out, once each time. If this machine hangs, it does neither.
 func (c *core) tick(now int64, suspects []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
 	isLate := c.isLate(now)
 	defer func() { c.wakes = c.next(now) }()
@@ -219,7 +219,8 @@ func (c *core) wait(r *relation, now int64) {
 
 // isHung reports whether this machine's workers have not worked for so long that others must not rely
 // on it. The machine then lets all leases run out, both the leases that it holds and the leases that
-// it grants. It suspects nobody meanwhile, because it has not renewed anything itself.
+// it grants. It suspects nobody meanwhile, because it has not renewed anything itself. If nobody calls Beat,
+// it is never hung.
 func (c *core) isHung(now int64) bool {
 	return c.beat != 0 && !sabotage.Beats.Skipped() && now-c.beat >= c.length-c.length/margin
 }
@@ -289,7 +290,8 @@ func (c *core) next(now int64) int64 {
 	return max(t, now)
 }
 
-// receive processes a message and returns the reply, if there is one.
+// receive processes a message and returns the reply, if there is one: the CM's is in its next message, and a
+// machine that hangs lets the CM's lease run out.
 func (c *core) receive(now int64, from call.Peer, m message) (reply message, isReply bool) {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == from })
 	if i < 0 || (m.kind == grantRequest) == c.isCM { // a stranger, or a kind that only the other side receives
@@ -322,7 +324,7 @@ func (c *core) grant(r *relation) int64 {
 }
 
 // hold records that r's peer has granted a lease. It ignores times that this machine cannot have
-// written.
+// written, and those older than a lease.
 func (c *core) hold(now int64, r *relation, m message) {
 	if m.echo == 0 || m.echo > now || m.echo < now-c.length || m.length < 0 {
 		return

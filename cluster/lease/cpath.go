@@ -16,8 +16,8 @@ func siphash(key [16]byte, b []byte) (code [16]byte) {
 	return code
 }
 
-// A cPath is both ends of one direction, in C, for tests: machine 1 seals for a machine that has handed out
-// keys to it.
+// A cPath is both ends of one direction, in C, for tests: machine 1, the sender, seals datagrams for machine 2,
+// the receiver, which has handed out the keys for that. Each end's path names the other machine.
 type cPath struct{ sender, receiver C.struct_lease_path }
 
 func newCPath() *cPath {
@@ -33,6 +33,7 @@ func (c *cPath) handOut(key [LineKeyBytes]byte, isTaken bool) {
 	}
 }
 
+// seal returns a sealed datagram with a grant of the sender, whose leases last 200 ns.
 func (c *cPath) seal(sent int64) []byte {
 	d := C.struct_lease_datagram{message: C.struct_lease_message{from: 1, kind: grant, sent: C.int64_t(sent)}}
 	C.lease_seal(&c.sender, 200, &d)

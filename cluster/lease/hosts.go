@@ -67,7 +67,7 @@ type partner struct {
 // NewLine returns a keeper that is a thread of C and exchanges messages with machines of other hosts over
 // a line. It has real-time priority if that is permitted.
 func NewLine(e *call.Endpoint, kind uint8, line Line, cfg Config) (Keeper, error) {
-	unsealed := cfg.Length
+	unsealed := cfg.Length // the lease time while a member hands out no key
 	if cfg.Length == 0 {
 		cfg.Length, unsealed = LengthLine, LengthCalls
 	}
@@ -80,9 +80,9 @@ func NewLine(e *call.Endpoint, kind uint8, line Line, cfg Config) (Keeper, error
 	expired := cfg.Expired
 	k.thread.expired = func(m rdma.MachineID) { k.lost(m); expired(m) }
 	self := e.Self()
-	err := k.start(func(want C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error) {
+	err := k.start(func(realtime C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error) {
 		c, err := C.lease_thread_start_line(C.int(line.Socket()), C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), lowest, highest,
-			C.int64_t(cfg.Length), C.int64_t(unsealed), want, valid, beat)
+			C.int64_t(cfg.Length), C.int64_t(unsealed), realtime, valid, beat)
 		return c, err
 	}, cfg)
 	if err != nil {
@@ -163,6 +163,7 @@ func (k *hosts) begin() (ok bool) {
 	return !k.peers.closed
 }
 
+// end is called when a function that begin has counted returns.
 func (k *hosts) end() {
 	k.peers.Lock()
 	defer k.peers.Unlock()
@@ -208,7 +209,7 @@ func (k *hosts) askNow(m *partner, pause time.Duration) {
 
 // learn takes what a partner has answered, unless the partner is no longer a member. The lock
 // is held until the thread has the key, so that a key of a former life cannot replace that of
-// the present one.
+// the present one. After any error but errors.ErrUnsupported the partner is still being asked.
 func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err error) (isMember bool) {
 	k.peers.Lock()
 	defer k.peers.Unlock()
@@ -221,7 +222,7 @@ func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err
 		k.seal(m.peer.Machine, at, key)
 	case errors.Is(err, errors.ErrUnsupported):
 		m.asking = false
-		k.unseal(m.peer.Machine, true) // a key of another life would not count there
+		k.unseal(m.peer.Machine, true) // a key of a former life would not count at that machine
 	}
 	return true
 }
@@ -255,6 +256,7 @@ func (k *hosts) checkHeard(p call.Peer) {
 	}
 }
 
+// exchanges reports whether this machine exchanges leases with m.
 func (k *hosts) exchanges(m rdma.MachineID) bool {
 	for _, l := range k.Leases() {
 		if l.Machine == m {
@@ -303,6 +305,7 @@ func (k *hosts) receive(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
+// take gives the thread a message that has come as a notice, and returns the reply, if there is one.
 func (k *hosts) take(from call.Peer, m message) (reply message, isReply bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -341,6 +344,7 @@ func (k *hosts) verdicts() verdicts {
 	}
 }
 
+// heard returns how many datagrams of a machine have counted since the thread got the machine's key.
 func (k *hosts) heard(m rdma.MachineID) uint64 {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -350,6 +354,7 @@ func (k *hosts) heard(m rdma.MachineID) uint64 {
 	return uint64(C.lease_thread_heard(k.c, C.uint16_t(m)))
 }
 
+// seal makes datagrams to a machine go to an address, with a key that the machine has handed out.
 func (k *hosts) seal(m rdma.MachineID, at netip.AddrPort, key [LineKeyBytes]byte) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -374,6 +379,7 @@ func (k *hosts) unseal(m rdma.MachineID, isKeyless bool) {
 	}
 }
 
+// handOut makes datagrams from a machine count that have a key which this machine hands out to it.
 func (k *hosts) handOut(to rdma.MachineID, key [LineKeyBytes]byte) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

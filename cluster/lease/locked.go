@@ -36,7 +36,8 @@ type locked struct {
 }
 
 // NewLocked returns a keeper that is a goroutine locked to its thread. All machines
-// are in one process; Config.Length must be given.
+// are in one process; Config.Length must be given. It fails with ErrMachineTaken if the machine has a keeper
+// already.
 func NewLocked(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

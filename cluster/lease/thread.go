@@ -82,8 +82,8 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	name := C.CString(fmt.Sprintf("farmsql/%016x/lease", cluster))
 	defer C.free(unsafe.Pointer(name))
 	k := newThread(cfg)
-	err := k.start(func(want C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error) {
-		c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), lowest, highest, C.int64_t(cfg.Length), want, valid, beat)
+	err := k.start(func(realtime C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error) {
+		c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), lowest, highest, C.int64_t(cfg.Length), realtime, valid, beat)
 		return c, err
 	}, cfg)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -100,18 +100,19 @@ func newThread(cfg Config) *thread {
 	return &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64), beat: new(atomic.Int64)}
 }
 
-// start starts the thread of C by calling begin.
-func (k *thread) start(begin func(want C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error), cfg Config) error {
-	want := C.int(1)
+// start starts the thread of C, which create creates: with real-time priority, if that is permitted and realtime
+// is 1.
+func (k *thread) start(create func(realtime C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error), cfg Config) error {
+	realtime := C.int(1)
 	if cfg.NormalPriority {
-		want = 0
+		realtime = 0
 	}
 	k.pin.Pin(k.valid)
 	k.pin.Pin(k.beat)
 	if cfg.Speaks == (protocol.Range{}) {
 		cfg.Speaks = protocol.Own
 	}
-	c, err := begin(want, C.uint8_t(cfg.Speaks.Min), C.uint8_t(cfg.Speaks.Max),
+	c, err := create(realtime, C.uint8_t(cfg.Speaks.Min), C.uint8_t(cfg.Speaks.Max),
 		(*C.int64_t)(unsafe.Pointer(k.valid)), (*C.int64_t)(unsafe.Pointer(k.beat)))
 	if c == nil {
 		k.pin.Unpin()
@@ -198,7 +199,7 @@ func (k *thread) Remind(due func()) {
 				due()
 			}
 			isWritten = true
-			return false
+			return false // call again after the next write
 		})
 	})
 }
@@ -231,6 +232,7 @@ func (k *thread) Configure(cm rdma.MachineID, members []call.Peer) {
 	C.lease_thread_configure(k.c, C.uint16_t(cm), &cPeers(members)[0], C.int(len(members)))
 }
 
+// now returns the time by the thread's clock, or a little later: see begin.
 func (k *thread) now() int64 { return k.raw + int64(k.clock.Now().Sub(k.begin)) }
 
 func (k *thread) Valid() bool { return k.now() < k.valid.Load() }
