@@ -8,8 +8,8 @@ import "slices"
 // the other, because equal numbers mean different configurations.
 type Line []uint64
 
-// Leads reports whether a machine whose store has other has not heard of this line: the instance was refounded since, or
-// the two are apart.
+// Leads reports whether a machine whose store has the line other has not heard of l: the instance was refounded since,
+// or the two lines are apart.
 func (l Line) Leads(other Line) bool { return len(l) > len(other) || l.IsApart(other) }
 
 // IsApart reports whether neither of two lines goes on from the other.

@@ -146,7 +146,8 @@ func (p *Port) accept() {
 	}
 }
 
-// admit makes the handshake of a connection, and gives it to the listener of its protocol.
+// admit makes the handshake of a connection, and gives it to the listener of its protocol. It fails with ErrNobody
+// if no listener accepts it in time.
 func (p *Port) admit(socket net.Conn) error {
 	if err := socket.SetDeadline(time.Now().Add(handshakeMax)); err != nil {
 		return err

@@ -62,6 +62,7 @@ func (h history) problems() (all []string) {
 	return append(all, h.checkMoved()...)
 }
 
+// checkWriters checks the first condition of history.
 func (h history) checkWriters() (all []string) {
 	swaps := make(map[uint64]operation)    // indexed by writer
 	replaced := make(map[uint64]operation) // the done swap, by the revision that it replaces
@@ -93,6 +94,8 @@ func (h history) checkWriters() (all []string) {
 	return all
 }
 
+// checkOrder checks the second condition of history. A swap that was done shows a higher revision if it has
+// replaced one that is not lower.
 func (h history) checkOrder() (all []string) {
 	byBegin, byEnd := slices.Clone(h), slices.Clone(h)
 	slices.SortFunc(byBegin, func(a, b operation) int { return cmp.Compare(a.begin, b.begin) })
@@ -106,13 +109,14 @@ func (h history) checkOrder() (all []string) {
 			}
 		}
 		revision, ok := o.shows()
-		if ok && (revision < highest.revision || o.isSwap && o.old < highest.revision) {
+		if ok && (revision < highest.revision || (o.isSwap && o.old < highest.revision)) {
 			all = append(all, fmt.Sprintf("back in time: %v, then %v", highest, o))
 		}
 	}
 	return all
 }
 
+// checkMoved checks the third condition of history.
 func (h history) checkMoved() (all []string) {
 	earliest := make(map[uint64]int64) // when a swap of a revision that may be carried out began first
 	reached := map[uint64]bool{0: true}

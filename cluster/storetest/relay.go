@@ -68,6 +68,8 @@ func (r *Relay) Drop(d Direction) { r.change(false, d) }
 // Heal passes connections on again. It breaks those whose bytes were dropped.
 func (r *Relay) Heal() { r.change(false, None) }
 
+// change sets what becomes of bytes from now on. It breaks the open connections if all are cut, or if bytes of
+// theirs were dropped.
 func (r *Relay) change(isCut bool, drops Direction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

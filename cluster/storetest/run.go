@@ -163,7 +163,7 @@ func (r *run) mustLeader() int {
 }
 
 // work lets two goroutines of each machine load and swap, n times each. Errors other than ErrMoved are
-// those of a store that cannot be reached.
+// those of a store that cannot be reached. wait waits until all are done.
 func (r *run) work(n int) (wait func()) {
 	var all sync.WaitGroup
 	for m := range r.system.Machines {

@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) *System) {
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, r *run)
-		can  func(s *System) bool
+		can  func(s *System) bool // nil if every system can have the test
 	}{
 		{"swap and load", testSwapAndLoad, nil},
 		{"one of many swaps", testOneOfMany, nil},
@@ -50,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) *System) {
 		{"answers lost", testAnswersLost, func(s *System) bool { return s.CutAnswers != nil }},
 		{"answers to the leader lost", testAnswersToLeaderLost, func(s *System) bool { return s.CutAnswers != nil && s.Leader != nil }},
 	} {
-		if t.Failed() || test.can != nil && !test.can(faults) {
+		if t.Failed() || (test.can != nil && !test.can(faults)) {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
