@@ -56,7 +56,8 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 	return checkPlacements(c.Regions, machines, c.Root, reachable), nil
 }
 
-// checkPlacements checks all replicas of regions.
+// checkPlacements checks all replicas of regions, and the allocators of their machines. reachable are all objects in
+// use but root.
 func checkPlacements(placements []cluster.Placement, machines map[rdma.MachineID]*Member, root region.Ptr, reachable iter.Seq[region.Ptr]) []Fault {
 	withRoot := func(yield func(region.Ptr) bool) {
 		if !yield(root) {

@@ -119,7 +119,7 @@ func setDefault[T int | int64](v *T, d T) {
 	}
 }
 
-// Validate returns an error that names every wrong setting of c.
+// Validate returns an error that names the first wrong setting of c.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	bad := func(format string, args ...any) error {

@@ -23,4 +23,4 @@ func (l Lives) Has(life uint32) bool {
 func (l Lives) Leads() bool { return l.m.membership.Configuration().CM == l.m.id }
 
 // lifeOf folds a random incarnation to 32 bits.
-func lifeOf(incarnation uint64) uint32 { return uint32(incarnation ^ incarnation>>32) }
+func lifeOf(incarnation uint64) uint32 { return uint32(incarnation ^ (incarnation >> 32)) }

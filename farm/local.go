@@ -114,7 +114,7 @@ func (l *Local) openMemory() error {
 		}
 		machines = machinesOf(last, present)
 		// Check the settings before openMachine creates memory by them.
-		if err := l.cfg.adopts(last, len(machines)); err != nil {
+		if err := l.cfg.checkFixed(last, len(machines)); err != nil {
 			return err
 		}
 	}

@@ -189,8 +189,8 @@ func newMember(cfg MemberConfig) *Member {
 	return m
 }
 
-// recognize reads the identity in the machine's memory, and the instance's configuration from the
-// store.
+// recognize draws the incarnation of this life, and reads the identity in the machine's memory and the
+// instance's configuration from the store. It fails if these two are of different instances.
 func (m *Member) recognize(ctx context.Context) (err error) {
 	for m.cfg.Self.Incarnation == call.AnyLife {
 		m.cfg.Self.Incarnation = m.clock.Uint64()

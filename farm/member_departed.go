@@ -189,16 +189,16 @@ func (m *Member) awaitDeparted() {
 	}
 	m.epochs.awaitsDeparted = true
 	m.background.run(func() {
-		for delay := departedPoll; m.isAwaitingDeparted(); delay = min(2*delay, departedPollMax) {
+		for delay := departedPoll; m.mustAwaitDeparted(); delay = min(2*delay, departedPollMax) {
 			m.reclaimWaiting()
 			m.departure.WaitFor(delay)
 		}
 	})
 }
 
-// isAwaitingDeparted reports whether replicas have departed and are not freed. If not, the goroutine
-// must end, and the next awaitDeparted starts another.
-func (m *Member) isAwaitingDeparted() bool {
+// mustAwaitDeparted reports whether replicas have departed and are not freed, and this life of the
+// machine goes on. If not, it notes that the goroutine ends, so that the next awaitDeparted starts another.
+func (m *Member) mustAwaitDeparted() bool {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
 	m.epochs.awaitsDeparted = m.ctx.Err() == nil && m.departing() > 0

@@ -35,7 +35,7 @@ const (
 type memberEpochs struct {
 	lockrank.Mutex[lockrank.Epochs]      // never held across a wait
 	reclaims                        bool // reclaim's goroutine runs
-	moreToEnd                       bool // reclaim has been called since hasToEnd last checked
+	moreToEnd                       bool // reclaim has been called since takeMoreToEnd last checked
 	givesBack                       bool // giveBack's goroutine runs
 	awaitsDeparted                  bool // awaitDeparted's goroutine runs
 	moreToGive                      bool // giveBack has been called since takeMoreToGive last checked
@@ -122,7 +122,7 @@ func (m *Member) reclaim() {
 	}
 	m.background.run(func() {
 		waiting, delay := 1, reclaimDelay // the first try finds out how many blocks really wait
-		for m.hasToEnd(waiting) {
+		for m.takeMoreToEnd(waiting) {
 			waiting, delay = m.reclaimOnce(delay)
 			m.clock.Sleep(delay)
 		}
@@ -143,9 +143,9 @@ func (m *Member) reclaimOnce(delay time.Duration) (waiting int, next time.Durati
 	return waiting, min(2*delay, reclaimDelayMax)
 }
 
-// hasToEnd reports whether epochs have to end: blocks wait for it, or reclaim has been called since
+// takeMoreToEnd reports whether epochs have to end: blocks wait for it, or reclaim has been called since
 // the last check. If not, the goroutine must end, and the next reclaim starts another.
-func (m *Member) hasToEnd(waiting int) bool {
+func (m *Member) takeMoreToEnd(waiting int) bool {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
 	m.epochs.reclaims = m.ctx.Err() == nil && (waiting > 0 || m.epochs.moreToEnd)
@@ -178,8 +178,8 @@ func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, w
 	return ended, waiting
 }
 
-// advance tells every machine's allocator that an epoch has ended, and returns how many blocks
-// wait for the end of another epoch.
+// advance tells every machine's allocator that an epoch has ended, and returns how many blocks, and replicas
+// that have departed, wait for the end of another epoch.
 func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epoch uint64) (waiting int, err error) {
 	arg := binary.LittleEndian.AppendUint64(nil, epoch)
 	for i, x := range c.Machines {

@@ -44,8 +44,7 @@ func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 
 // keepReplica opens the replica of an earlier life, which was a member up to configuration asOf. It may
 // have departed in that life, though not before the last configuration that was settled then: so it has
-// missed nothing up to that one (see settling). keepReplica
-// forgets the objects written by records in that life's logs, since those transactions may not have
+// missed nothing up to that one (see settling). keepReplica forgets the objects written by records in that life's logs, since those transactions may not have
 // committed. It returns nil if there is no replica that can be kept.
 func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, error) {
 	names, err := m.memory.Names()
@@ -199,8 +198,8 @@ func (m *Member) mark(c *cluster.Configuration) {
 // first chunk, and b the number of chunks.
 const regionRequestBytes = 16
 
-func regionRequest(in cluster.ID, id region.ID, a, b uint32) []byte {
-	arg := binary.LittleEndian.AppendUint32(nil, uint32(in))
+func regionRequest(config cluster.ID, id region.ID, a, b uint32) []byte {
+	arg := binary.LittleEndian.AppendUint32(nil, uint32(config))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(id))
 	arg = binary.LittleEndian.AppendUint32(arg, a)
 	return binary.LittleEndian.AppendUint32(arg, b)
@@ -215,10 +214,10 @@ func (m *Member) decodeRequest(arg []byte) (r *region.Region, a, b uint32, err e
 		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadRequest, len(arg))
 	}
 	le := binary.LittleEndian
-	in, id := cluster.ID(le.Uint32(arg)), region.ID(le.Uint32(arg[4:]))
+	config, id := cluster.ID(le.Uint32(arg)), region.ID(le.Uint32(arg[4:]))
 	r = m.replica(id)
-	if now := m.txn.Config(); in != now || r == nil || !m.txn.IsPrimary(region.MakeAddr(id, 0)) {
-		return nil, 0, 0, fmt.Errorf("%w: machine %d is not the primary of region %d in configuration %d", errBadRequest, m.id, id, in)
+	if now := m.txn.Config(); config != now || r == nil || !m.txn.IsPrimary(region.MakeAddr(id, 0)) {
+		return nil, 0, 0, fmt.Errorf("%w: machine %d is not the primary of region %d in configuration %d", errBadRequest, m.id, id, config)
 	}
 	return r, le.Uint32(arg[8:]), le.Uint32(arg[12:]), nil
 }

@@ -60,7 +60,8 @@ func (c Config) remedy() string {
 }
 
 // loadConfiguration returns the last configuration, or the saved one if the folder has none, as
-// after a power cut with the folder on a tmpfs.
+// after a power cut with the folder on a tmpfs. It also opens the store of saved configurations, if
+// there is a folder for them.
 func (l *Local) loadConfiguration() (last *cluster.Configuration, isSaved bool, err error) {
 	if l.cfg.Saves != "" && l.cfg.Folder != "" {
 		l.saves = cluster.NewFileStore(configurationPath(l.cfg.Saves))

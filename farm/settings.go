@@ -88,9 +88,9 @@ func (c Config) firstMachines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// adopts returns ErrMismatch if a setting that cannot change differs from the existing instance's.
+// checkFixed returns ErrMismatch if a setting that cannot change differs from the existing instance's.
 // last is the instance's last configuration, machines the number of its machines.
-func (c Config) adopts(last *cluster.Configuration, machines int) error {
+func (c Config) checkFixed(last *cluster.Configuration, machines int) error {
 	differ := last.Settings().Differences(c.fixed())
 	if machines != c.Machines {
 		differ = slices.Insert(differ, 0, cluster.Difference{Name: "machines", Was: int64(machines), Now: int64(c.Machines)})
