@@ -221,7 +221,7 @@ const (
 )
 
 // withStored sets the layout fields that are zero to the values of the database in the folder, if
-// there is one.
+// there is one. It fails if that is of another instance, or has another number of machines.
 func (c Config) withStored() (Config, error) {
 	if err := c.checkFolder(); err != nil {
 		return c, err
@@ -250,7 +250,8 @@ func (c Config) withStored() (Config, error) {
 	return c, nil
 }
 
-// withDefaults returns c with every zero field set to its default.
+// withDefaults returns c with zero fields set to their defaults. Some stay zero, such as LeaseTime: their
+// defaults depend on more than the Config.
 func (c Config) withDefaults() Config {
 	setDefault(&c.Machines, 1)
 	setDefault(&c.Replicas, 1)
@@ -297,9 +298,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("farmsql: MachineID (--machine-id) is %d: must be 0 to %d", c.MachineID, machineIDMax)
 	case c.FailureDomain < 0 || c.FailureDomain > failureDomainMax:
 		return fmt.Errorf("farmsql: FailureDomain (--failure-domain) is %d: must be 1 to %d, or 0 for one of its own", c.FailureDomain, failureDomainMax)
-	case c.LeaseTime < 0 || c.LeaseTime > 0 && c.LeaseTime < leaseTimeMin:
+	case c.LeaseTime < 0 || (c.LeaseTime > 0 && c.LeaseTime < leaseTimeMin):
 		return fmt.Errorf("farmsql: LeaseTime (--lease) is %v: must be at least %v", c.LeaseTime, leaseTimeMin)
-	case c.UnavailableAfter < 0 || c.UnavailableAfter > 0 && c.UnavailableAfter < c.LeaseTime:
+	case c.UnavailableAfter < 0 || (c.UnavailableAfter > 0 && c.UnavailableAfter < c.LeaseTime):
 		return fmt.Errorf("farmsql: UnavailableAfter (--unavailable-after) is %v: must be at least the lease time, %v", c.UnavailableAfter, c.LeaseTime)
 	case c.RecoveryPace != "" && c.RecoveryPace != PaceSlow && c.RecoveryPace != PaceAggressive:
 		return fmt.Errorf("farmsql: RecoveryPace (--recovery-pace) is %q: must be %q or %q", c.RecoveryPace, PaceSlow, PaceAggressive)
@@ -315,7 +316,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("farmsql: RegionSize (--region-size) is %v: must be a power of two from %v to %v", c.RegionSize, regionSizeMin, regionSizeMax)
 	case c.LogSize < logSizeMin || c.LogSize > logSizeMax || c.LogSize%logSizeUnit != 0:
 		return fmt.Errorf("farmsql: LogSize (--log-size) is %v: must be a multiple of %v from %v to %v", c.LogSize, logSizeUnit, logSizeMin, logSizeMax)
-	case c.StatementMemory < 0 || c.StatementMemory > 0 && c.StatementMemory < statementMemoryMin:
+	case c.StatementMemory < 0 || (c.StatementMemory > 0 && c.StatementMemory < statementMemoryMin):
 		return fmt.Errorf("farmsql: StatementMemory (--statement-memory) is %v: must be at least %v", c.StatementMemory, statementMemoryMin)
 	}
 	return errors.Join(c.checkTransport(), c.wire().Validate())

@@ -221,6 +221,8 @@ func (db *DB) endStatements() (errs []error, running error) {
 	return errs, running
 }
 
+// close is Close without the check for an earlier call. If a statement does not end, everything that it may
+// use stays open.
 func (db *DB) close() error {
 	ctx := context.Background()
 	db.Hurry()

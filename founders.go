@@ -176,7 +176,7 @@ func (s *ownStore) rivalAt(now time.Time) string {
 }
 
 // reportRival returns a function that logs that another machine keeps a configuration of its
-// own, too. One goroutine calls it.
+// own, too, each reason at most once in rivalPeriod. One goroutine calls it.
 func (s *ownStore) reportRival(now func() time.Time) func(reason error) {
 	logged := make(map[string]time.Time) // when each reason was last logged
 	return func(reason error) {
@@ -218,7 +218,7 @@ func (errUnknownLine) Error() string {
 // Is makes errors.Is find cluster.ErrUnreachable.
 func (errUnknownLine) Is(target error) bool { return target == cluster.ErrUnreachable }
 
-// note keeps the founders for the next start, and for machines that join. It fails with
+// note keeps founders that are later than those noted, for the next start, and for machines that join. It fails with
 // ErrSplit for founders of another line than those that this machine knows. Only tend, and code
 // that runs before tend, calls note.
 func (s *ownStore) note(f raftstore.Founders) error {
@@ -258,9 +258,10 @@ func (s *ownStore) know(f raftstore.Founders) {
 }
 
 // askIssuer asks the machine that admits others for the founders: if all founders that this
-// machine knows have been replaced, no other machine can name the present ones.
+// machine knows have been replaced, no other machine can name the present ones. At the machine that admits
+// others it does nothing.
 func (s *ownStore) askIssuer(ctx context.Context) {
-	asking := s.id
+	asking := s.id // a copy: several goroutines call askIssuer, and only tend may change s.id
 	if s.issuer != nil || !asking.AskCurrent(ctx, s.cfg.PeerTLS) {
 		return
 	}
@@ -273,7 +274,8 @@ func (s *ownStore) askIssuer(ctx context.Context) {
 	}
 }
 
-// heed goes on with founders that another machine has named.
+// heed goes on with founders that another machine has named: a client asks them, and a machine without one
+// retires if they have removed it.
 func (s *ownStore) heed(f raftstore.Founders) error {
 	s.mu.Lock()
 	client := s.mu.client
@@ -320,8 +322,9 @@ func (s *ownStore) retire() error {
 		return nil // the machine has retired already
 	}
 	f, err := part.Founders()
+	// If known says that this machine was removed, the part may have a line that it gives up.
 	known := s.known.Load()
-	if known != nil && (err != nil || known.Version > f.Version || slices.Contains(known.Removed, s.id.Machine)) { // the part may have a line that it gives up
+	if known != nil && (err != nil || known.Version > f.Version || slices.Contains(known.Removed, s.id.Machine)) {
 		f, err = *known, nil
 	}
 	if err != nil {
@@ -350,9 +353,10 @@ func (s *ownStore) dropPart(part *raftstore.Store) bool {
 	return true
 }
 
-// replaceFounder chooses, as the CM, the machine that takes the place of a founder that is gone.
+// replaceFounder chooses, as the CM, the machine that takes the place of a founder that is gone, or a free place. It does
+// nothing while another machine is about to take one.
 func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders) error {
-	if len(f.Gone) == 0 && len(f.Machines) >= f.Wanted || f.Leaving != nil {
+	if (len(f.Gone) == 0 && len(f.Machines) >= f.Wanted) || f.Leaving != nil {
 		return nil
 	}
 	if isAwaited(c, f) {
@@ -360,13 +364,13 @@ func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders
 	}
 	by, ok := successor(c, f)
 	if !ok {
-		if !s.alone {
+		if !s.lacksSuccessor {
 			s.cfg.Logger.Warn("fewer machines keep the configuration than should, and no member is eligible: let another machine join", "gone", f.Gone)
 		}
-		s.alone = true
+		s.lacksSuccessor = true
 		return nil
 	}
-	s.alone = false
+	s.lacksSuccessor = false
 	s.cfg.Logger.Info("a machine takes a place among those that keep the configuration", "machine", by.Machine, "place", placeOf(by))
 	return s.asked().Replace(by)
 }

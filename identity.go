@@ -165,7 +165,7 @@ func (c Config) begin(ctx context.Context, known *join.Identity) (*join.Identity
 		return nil, err
 	}
 	defer unlock()
-	if id, err := join.Load(folder); err != nil || id != nil && known == nil { // another process has been faster
+	if id, err := join.Load(folder); err != nil || (id != nil && known == nil) { // another process has been faster
 		return id, err
 	}
 	if c.Join != "" {
@@ -230,11 +230,12 @@ func (c Config) checkNew() error {
 	return c.Validate()
 }
 
-// provisional returns c with stand-ins for what a machine gets when it makes a cluster or joins
-// one, if this machine is going to: so its other settings can be checked before. Other settings
-// are returned as they are.
+// provisional returns c with stand-ins for what a machine of a cluster with ClusterRaft gets when it makes the
+// cluster, joins it, or reads its identity, if that is still to come: so its other settings can be checked before. For other
+// machines it returns c as it is.
 func (c Config) provisional() Config {
-	if c.identity != nil || c.Cluster != ClusterRaft && c.Join == "" && (c.Cluster != "" || !c.hasIdentity()) {
+	keepsItself := c.Cluster == ClusterRaft || c.Join != "" || (c.Cluster == "" && c.hasIdentity()) // of a cluster with ClusterRaft
+	if c.identity != nil || !keepsItself {
 		return c
 	}
 	c.Cluster, c.MachineID, c.Transport = ClusterRaft, 0, cmp.Or(c.Transport, TransportTCP)

@@ -200,9 +200,9 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 
 // noteReplicas logs if the number of replicas that was given is not the instance's. A service
 // goes on giving the number with which the instance was made, even after that has changed.
-func (c Config) noteReplicas(now *cluster.Configuration) {
-	if c.replicasGiven != 0 && c.replicasGiven != now.Replicas {
-		c.Logger.Info("Replicas (--replicas) is ignored: the instance has another number, which farmsql resize changes", "given", c.replicasGiven, "replicas", now.Replicas)
+func (c Config) noteReplicas(current *cluster.Configuration) {
+	if c.replicasGiven != 0 && c.replicasGiven != current.Replicas {
+		c.Logger.Info("Replicas (--replicas) is ignored: the instance has another number, which farmsql resize changes", "given", c.replicasGiven, "replicas", current.Replicas)
 	}
 }
 
@@ -222,7 +222,7 @@ func (c Config) checkFolder() error {
 	if c.Cluster != "" {
 		return checkConfiguration(c.Folder, c.MachineID, c.Cluster)
 	}
-	if hasConfiguration(c.Folder) || c.Saves != "" && hasConfiguration(c.Saves) {
+	if hasConfiguration(c.Folder) || (c.Saves != "" && hasConfiguration(c.Saves)) {
 		return nil
 	}
 	return c.checkMemories()
@@ -471,7 +471,7 @@ func (db *DB) unfinished(errs []error) []error {
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {
 		isHarmless := errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrInDoubt) || errors.Is(err, wait.ErrUnavailable) ||
-			wasKilled && errors.Is(err, outcome.ErrClosed)
+			(wasKilled && errors.Is(err, outcome.ErrClosed))
 		if isHarmless {
 			db.cfg.Logger.Warn("not finished", "error", err)
 		}

@@ -250,7 +250,7 @@ func (o *Operator) again(ctx context.Context, request func(context.Context) erro
 // obstacle.
 func (o *Operator) forgetFounder(ctx context.Context, m rdma.MachineID, err error) error {
 	s := o.store.Load()
-	if s == nil || err != nil && !errors.Is(err, membership.ErrNotAwaited) {
+	if s == nil || (err != nil && !errors.Is(err, membership.ErrNotAwaited)) {
 		return err
 	}
 	if f := s.known.Load(); f == nil || !f.Has(m) {

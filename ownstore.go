@@ -37,7 +37,8 @@ type ownStore struct {
 	running sync.WaitGroup
 	applied atomic.Pointer[cluster.Configuration] // the configuration that this machine applied last; nil until there is one
 	known   atomic.Pointer[raftstore.Founders]    // the newest that this machine knows
-	alone   bool                                  // tend has said that nobody can take the place of a founder
+	// lacksSuccessor is set while no member can take a place among the founders, and tend has said so.
+	lacksSuccessor bool
 	// isRefused is set while the store refuses to have more founders, and tend has said so.
 	isRefused bool
 	// hasFailed is set once tend has said that this machine's part has ended. isSplit is set
@@ -186,7 +187,7 @@ func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err
 	if err != nil {
 		return nil, err
 	}
-	if s.issuer != nil && c.identity.Store != nil {
+	if s.issuer != nil && c.identity.Store != nil { // otherwise awaitFounders has begun to admit machines
 		// Reserve numbers only now: if the issuer's list is a copy, only the configuration has
 		// all machines.
 		s.issuer.Reserve(highest(current, s.newest()))
@@ -343,7 +344,8 @@ func dialPeer(ctx context.Context, address string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// awaitMajority waits until the configuration can be read, and returns it.
+// awaitMajority waits until the configuration can be read, and returns it. It calls waiting once if it has to wait,
+// and then also asks the issuer: all founders that this machine knows may have been replaced.
 func (s *ownStore) awaitMajority(ctx context.Context, waiting func(reason error)) (*cluster.Configuration, error) {
 	for isFirst := true; ; isFirst = false {
 		c, err := s.loadFirst()

@@ -74,10 +74,10 @@ var (
 // refoundPatience is how long each of the other machines has to answer.
 const refoundPatience = 3 * time.Second
 
-// BeginRefounding reads what a machine knows. data and saves are its Config.Folder and
+// BeginRefounding reads what a machine knows of the configuration. data and saves are its Config.Folder and
 // Config.Saves. lost are the machines of which the operator says that they are lost for good:
 // machines that do not keep the configuration, and machines that keep it but cannot be asked
-// from here. Close ends it. Errors: ErrNoFounder; raftstore.ErrInUse while the machine runs;
+// from here. Close ends the Refounding. Errors: ErrNoFounder; raftstore.ErrInUse while the machine runs;
 // raftstore.ErrRemoved if the others have gone on without it; raftstore.ErrSplit if another
 // machine was refounded; cluster.ErrNobodyLeft if no member is left.
 func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) {
@@ -121,7 +121,8 @@ func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) 
 	return r, nil
 }
 
-// prepare makes the configuration with which the instance is to go on after c.
+// prepare makes the configuration with which the instance is to go on after c, and fills in what the Refounding shows
+// of both. It fails if one of lost is this machine, or neither a member of c nor a founder.
 func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
 	f := r.store.Founders()
 	for _, m := range slices.Sorted(maps.Keys(f.Machines)) {
@@ -134,7 +135,7 @@ func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
 	}
 	r.Configuration, r.Revision, r.Members = int(c.ID), c.Revision, ints(c.Machines)
 	for _, m := range lost {
-		if m == r.Machine || !slices.Contains(r.Members, m) && !slices.Contains(r.Others, m) {
+		if m == r.Machine || (!slices.Contains(r.Members, m) && !slices.Contains(r.Others, m)) {
 			return fmt.Errorf("machine %d cannot be given as lost: it is this one, or not one of configuration %d, which has machines %d", m, c.ID, c.Machines)
 		}
 		r.lost = append(r.lost, rdma.MachineID(m))

@@ -133,7 +133,8 @@ func (r *restorer) place() error {
 	return nil
 }
 
-// compare compares the save with the present configuration.
+// compare compares the save with the present configuration, if there is one. It fails with ErrOtherCluster, or
+// with ErrGoneOn if what has been done since the save must not be given up.
 func (r *restorer) compare() (err error) {
 	if r.stored, err = r.store.Load(); err != nil || r.stored == nil {
 		return err
