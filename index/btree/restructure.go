@@ -166,8 +166,9 @@ func (parent *image) highFence(j int) []byte {
 
 // absorb merges x, child j of parent, with siblings as long as x is underfull and
 // both fit together. It returns the new index of x. An empty x is always merged, so that the
-// only empty nodes left are those without a sibling (unmerged). kids are children still to be
-// written back; one of them may be the sibling.
+// only empty nodes left are those without a sibling. A node that is still underfull when it has no
+// sibling left becomes an unmerged one, unless parent is the root, which x then replaces. kids are
+// children still to be written back; one of them may be the sibling.
 func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, error) {
 	for underfull(e.cfg, x.level, len(x.entries), x.size()) && len(parent.entries) > 1 {
 		k, isLeft := j+1, false // the right sibling, or the left one of the last child
