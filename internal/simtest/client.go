@@ -327,7 +327,8 @@ func (c *client) tableFor(i int) *hash.Table {
 	return c.table
 }
 
-// onHash reads a key of the hash table and, if write is set, inserts, replaces or deletes it.
+// onHash reads a key of the hash table, or its tombstone if the key is absent. If write is set, it also
+// inserts, replaces or deletes the key.
 func (c *client) onHash(i int, write bool) error {
 	o, key, tomb, table := objectOf(inHash, i), keyOf(i), c.store.hashTombs[i], c.tableFor(i)
 	b, found, err := table.Get(c.t, key)

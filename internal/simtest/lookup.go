@@ -103,7 +103,7 @@ func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) e
 		case errors.Is(answer, errNoAnswer) && err == nil && !c.process.Dead():
 			answer = fmt.Errorf("simtest: %s was not answered", names[k])
 		case errors.Is(answer, errNoAnswer):
-			answer = err
+			answer = err // nil if the process died in between
 		}
 		if answer := c.endLockFree(recordings[k], answer); answer != nil {
 			return answer
