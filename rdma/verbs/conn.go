@@ -217,6 +217,7 @@ func (c *conn) issueLocked(o *operation, m *remote) bool {
 		if c.mu.flow.room() < 2 || c.isHeldBackLocked(o) { // keep room for the READ of markLocked
 			return false
 		}
+		at, end, ok := uint64(0), c.mu.staging.tail, true // for a ring, which has no bytes to stage
 		if n > 0 {
 			at, end, ok = c.mu.staging.take(n)
 		}
