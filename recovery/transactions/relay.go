@@ -23,6 +23,7 @@ const (
 
 const relayHeaderBytes = 4
 
+// encodeRelay returns the argument of a RELAY to m, or of a RELAYED from m.
 func encodeRelay(m rdma.MachineID, kind uint8, arg []byte) []byte {
 	b := binary.LittleEndian.AppendUint16(nil, uint16(m))
 	return append(append(b, kind, 0), arg...)
