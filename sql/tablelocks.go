@@ -70,8 +70,8 @@ func refused(query string, stmt sqlparser.Statement) error {
 	return refusedPartitions(query, stmt)
 }
 
-// refusedFlush refuses to flush what does not exist here. Flushing tables and change logs has
-// nothing to do, and succeeds.
+// refusedFlush refuses to flush what does not exist here. Flushing tables, privileges, binary logs or
+// engine logs has nothing to do, and succeeds.
 func refusedFlush(n *sqlparser.Flush) error {
 	what := n.Type
 	if n.Option != nil && what == "" {

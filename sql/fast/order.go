@@ -170,8 +170,9 @@ func (d *directRun) arrange() bool {
 	return true
 }
 
-// step executes one step. Equal rows keep their order; but if ordered is set, because the next step
-// orders all rows, a DISTINCT may leave the rows in any order.
+// step executes one step, and returns false if a text has an invalid character. Equal rows keep their
+// order; but if ordered is set, because the next step orders all rows, a DISTINCT may leave the rows in
+// any order.
 func (d *directRun) step(s *rowStep, ordered bool) bool {
 	c := rowComparison{directRun: d, by: s.by, valid: true}
 	// Sort places in the present order, so that equal rows can keep it.
@@ -186,10 +187,10 @@ func (d *directRun) step(s *rowStep, ordered bool) bool {
 			slices.Sort(places) // back to the present order
 		}
 	}
-	for i, at := range places {
+	for i, at := range places { // places becomes the new order
 		places[i] = d.room.order[at]
 	}
-	d.room.order, d.room.places = places, d.room.order
+	d.room.order, d.room.places = places, d.room.order // the next step overwrites the former order
 	return c.valid
 }
 

@@ -281,7 +281,8 @@ func withoutDual(n gms.Node) gms.Node {
 	return n
 }
 
-// ids returns the scope of the rows of expressions. Their values are not compared with columns of tables.
+// ids returns the scope of the rows of expressions, without codecs: their values are not compared with
+// columns of tables.
 func ids(exprs []gms.Expression) scope { return scopeOf(exprs, scope{}) }
 
 // scopeOf returns the scope of the rows that expressions make of rows with the scope below. An
