@@ -142,6 +142,7 @@ func (w *Worker) endCallLocked(tag uint64, c *call) {
 	}
 }
 
+// replyLocked gives the call its reply, or gives the reply to late if nobody waits for it any more.
 func (c *call) replyLocked(msg message.Message) {
 	if c.unheard {
 		if c.late != nil {
