@@ -24,7 +24,9 @@ const (
 	perKept = 0.1
 )
 
-// cheapestOrder returns the order that reads the fewest rows for the values of this execution.
+// cheapestOrder returns the order that costs the least for the values of this execution: each row of the
+// outermost table that is read, and each that meets the table's condition, with the lookups for it. An
+// order whose rows need not be sorted ends when a LIMIT has its rows.
 func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
 	read, passed := make([]float64, len(n.Orders)), make([]float64, len(n.Orders))
 	least := make(map[int]float64) // rows of an outermost table that meet its condition

@@ -127,7 +127,7 @@ func (r *run) write(ctx *gms.Context, scan *plan.Scan, w rowWriter) (ok bool, er
 	if err != nil || count == 0 {
 		return true, err
 	}
-	opened, skip, err := r.skipping(ctx, scan, skip)
+	opened, skip, err := r.skipping(ctx, scan, skip) // skip: the rows that opened does not leave out
 	if err != nil {
 		return true, err
 	}

@@ -62,7 +62,7 @@ func (k *kept) find(ctx *gms.Context, outer gms.Row) ([]gms.Row, error) {
 
 // keyOf encodes the columns at the given places of a row as a key, which is valid until the next
 // call. It returns false for NULL, and for a value that the column cannot hold: no key equals
-// these.
+// these. For a value of an unexpected Go type the error is ErrPlan.
 func (k *kept) keyOf(row gms.Row, place func(*keptKey) int) ([]byte, bool, error) {
 	key := k.room[:0]
 	for i := range k.keys {

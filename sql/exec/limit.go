@@ -70,17 +70,17 @@ type skip struct {
 
 // skipping opens a node whose first rows are not wanted. It returns the number of unwanted rows
 // that the node returns nevertheless.
-func (r *run) skipping(ctx *gms.Context, n plan.Node, rows int64) (gms.RowIter, int64, error) {
+func (r *run) skipping(ctx *gms.Context, n plan.Node, unwanted int64) (gms.RowIter, int64, error) {
 	scan := r.scanOf(ctx, n)
 	if scan == nil {
 		opened, err := r.open(ctx, n)
-		return opened, rows, err
+		return opened, unwanted, err
 	}
 	outer := r.skip
-	r.skip = skip{scan, rows}
+	r.skip = skip{scan, unwanted}
 	opened, err := r.open(ctx, n)
-	rows, r.skip = r.skip.rows, outer
-	return opened, rows, err
+	unwanted, r.skip = r.skip.rows, outer
+	return opened, unwanted, err
 }
 
 // scanOf returns the scan for each of whose rows a node returns one row, in the same order; nil if there is none.

@@ -62,7 +62,8 @@ func (r *run) newLookup(n *plan.Join, s *plan.JoinStep) (*lookup, bool) {
 }
 
 // rangeFor returns the keys for a row of the earlier tables. It returns false if no key can match:
-// nothing equals NULL, or a value that the column cannot hold.
+// nothing equals NULL, or a value that the column cannot hold. For a value of an unexpected Go type the error is
+// ErrPlan.
 func (l *lookup) rangeFor(outer gms.Row) (store.KeyRange, bool, error) {
 	if l.isNone {
 		return store.KeyRange{}, false, nil

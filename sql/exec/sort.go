@@ -90,7 +90,7 @@ func (s *sorter) read(ctx *gms.Context) error {
 	return s.order.err
 }
 
-// add keeps a row, unless enough kept rows come before it.
+// add keeps a row, unless enough kept rows come before it, and drops a kept row that is not wanted any more.
 func (s *sorter) add(ctx *gms.Context, row gms.Row) error {
 	by, err := s.order.valuesOf(ctx, row)
 	if err != nil {

@@ -100,7 +100,8 @@ func (s *step) Close(ctx *gms.Context) error {
 	return s.RowIter.Close(ctx)
 }
 
-// Next implements gms.RowIter.
+// Next implements gms.RowIter. It returns outer with each row that belongs to it; without any, an outer join
+// returns outer with NULLs. A semi-join or an anti-join returns outer itself, once.
 func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 	for {
 		if s.outer == nil {
@@ -119,7 +120,6 @@ func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 			if isLast == (s.kind == plan.Semi) { // a Semi needs a row that belongs to outer, an Anti must have none
 				continue
 			}
-			isLast = true // outer comes once, so that it need not be copied
 		case isLast:
 			s.outer = nil
 			if s.kind == plan.Inner || s.matched {
@@ -127,12 +127,13 @@ func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 			}
 			clear(outer[s.at : s.at+s.width])
 		}
+		comesNoMore := isLast || !s.kind.Adds() // so outer need not be copied
 		v, err := s.where(ctx, outer)
 		switch {
 		case err != nil:
 			return nil, err
 		case v != isTrue:
-		case isLast:
+		case comesNoMore:
 			return outer, nil
 		case s.isUnique:
 			s.outer = nil

@@ -80,7 +80,7 @@ func (w *windows) read(ctx *gms.Context) error {
 
 // keep keeps a row for this number of windows.
 func (w *windows) keep(row gms.Row, windows int) error {
-	n := store.RowMemory(row) + int64(windows)*(windowBytes+16*int64(len(row)))
+	n := store.RowMemory(row) + int64(windows)*(windowBytes+16*int64(len(row))) // 16: a value's interface
 	if err := w.h.Take(n); err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (w *windows) keep(row gms.Row, windows int) error {
 // partitionsOf returns an iterator for each window of the window functions in exprs, and for each
 // iterator the numbers of the functions that it computes.
 func partitionsOf(ctx *gms.Context, exprs []gms.Expression) (iters []*aggregation.WindowPartitionIter, ordinals [][]int, err error) {
-	blocks := make(map[uint64]int)
+	places := make(map[uint64]int) // the place of each window in partitions
 	var partitions []*aggregation.WindowPartition
-	number := 0
+	number := 0 // of the window function
 	for _, e := range exprs {
 		f, ok := e.(gms.WindowAdaptableExpression)
 		if !ok {
@@ -109,10 +109,10 @@ func partitionsOf(ctx *gms.Context, exprs []gms.Expression) (iters []*aggregatio
 		if err != nil {
 			return nil, nil, err
 		}
-		at, ok := blocks[id]
+		at, ok := places[id]
 		if !ok {
 			at = len(partitions)
-			blocks[id] = at
+			places[id] = at
 			partitions = append(partitions, aggregation.NewWindowPartition(f.Window().PartitionBy, f.Window().OrderBy, nil))
 			ordinals = append(ordinals, nil)
 		}
