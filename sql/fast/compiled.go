@@ -148,7 +148,7 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) Execution
 		return Execution{}
 	}
 	isFirst := !c.seen.Swap(true) && !isInGroups(c.text)
-	if isFirst && !isSelect(c.text) || !c.isKnown(s, values) || isFirst && !c.isWorthAPlan() {
+	if (isFirst && !isSelect(c.text)) || !c.isKnown(s, values) || (isFirst && !c.isWorthAPlan()) {
 		return Execution{}
 	}
 	return Execution{Compiled: c, Values: values, isFirst: isFirst}

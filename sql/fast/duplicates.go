@@ -218,7 +218,7 @@ func (d *duplicating) insert(ctx *gms.Context, r gms.Row) error {
 	}
 }
 
-// noteNew notes a row that has been inserted.
+// noteNew notes a row that has been inserted. A REPLACE tells of its number only if that is above 0.
 func (d *duplicating) noteNew(r gms.Row) {
 	d.rowsAffected++
 	n := d.number(r)

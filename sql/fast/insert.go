@@ -24,10 +24,10 @@ type insertion struct {
 	// given has the defaults of named columns for which the INSERT says DEFAULT. defaults has the
 	// defaults of columns that it leaves out.
 	given, defaults []columnDefault
-	// generated is set if the INSERT does not name the AUTO_INCREMENT column. unique is set if
-	// there are other unique keys: after a duplicate of one, the statement must not draw a second
-	// number.
-	generated, unique bool
+	// generated is set if the INSERT does not name the AUTO_INCREMENT column. hasFurtherKey is set if
+	// there are unique keys beside the primary key: after a duplicate of one, the statement must not draw
+	// a second number.
+	generated, hasFurtherKey bool
 	// onDuplicate is what is done with a row whose key exists, by the upserters if it is updated; isRisky is set if one may fail.
 	onDuplicate onDuplicate
 	upserters   []upserter
@@ -77,7 +77,7 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		if info.IsUnique(k) {
 			in.uniques++
 		}
-		in.unique = in.unique || (k != info.PrimaryKey && k.Unique)
+		in.hasFurtherKey = in.hasFurtherKey || (k != info.PrimaryKey && k.Unique)
 	}
 	return in, in.takesDuplicates(info, s) && in.resolveDefaults(info, s.rows) && in.refers(info)
 }
@@ -204,30 +204,30 @@ func numberOf(v any) uint64 {
 // draws reports whether the rows get AUTO_INCREMENT numbers. It returns ErrPlan if only some of them do, or if a
 // row may turn out to be a duplicate after numbers have been drawn: go-mysql-server would draw others.
 func (in *insertion) draws(ctx *gms.Context, info *store.TableInfo, rows []gms.Row) (bool, error) {
-	auto, drawn, zeros := info.AutoColumn, 0, false
+	auto, count, hasZero := info.AutoColumn, 0, false // count: the rows that get one
 	if in.generated {
-		drawn = len(rows)
+		count = len(rows)
 	} else if auto >= 0 {
 		for _, r := range rows {
 			n, ok := row.WholeNumber(r[auto])
 			switch {
 			case r[auto] == nil:
-				drawn++
+				count++
 			case !ok:
 				return false, ErrPlan
 			case n == 0:
-				drawn++
-				zeros = true
+				count++
+				hasZero = true
 			}
 		}
-		if zeros && gms.LoadSqlMode(ctx).ModeEnabled(gms.NoAutoValueOnZero) {
+		if hasZero && gms.LoadSqlMode(ctx).ModeEnabled(gms.NoAutoValueOnZero) {
 			return false, ErrPlan
 		}
 	}
-	if drawn > 0 && ((in.unique && in.onDuplicate == fails) || in.isRisky || drawn < len(rows)) {
+	if count > 0 && ((in.hasFurtherKey && in.onDuplicate == fails) || in.isRisky || count < len(rows)) {
 		return false, ErrPlan
 	}
-	return drawn > 0, nil
+	return count > 0, nil
 }
 
 // aheadMost is the largest number of rows that are inserted, or whose keys are looked up, together.

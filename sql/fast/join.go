@@ -44,7 +44,7 @@ type binding struct {
 	rest   map[columnAt][]comparison
 }
 
-// compileJoin makes the form of a join for one version of its tables.
+// compileJoin makes the form of a join for one version of its tables. It returns ErrPlan as compile does.
 func (c *Compiled) compileJoin(ctx *gms.Context, infos []*store.TableInfo, values []Value) (*form, error) {
 	f := &form{info: infos[0], infos: infos, refused: true}
 	b, ok := c.shape.join.bind(infos)
@@ -81,7 +81,7 @@ func (c *Compiled) compileJoin(ctx *gms.Context, infos []*store.TableInfo, value
 }
 
 // lookup returns the whole unique key that the conditions give for their only table,
-// and the other conditions on its row.
+// and the other conditions on its row; false if they give none, or comparing keys cannot decide one of them.
 func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
 	b, ok := s.bind([]*store.TableInfo{info})
 	if !ok || !b.lookups() || !b.tables[0].lookup.isPoint() {
@@ -207,7 +207,7 @@ func (b *binding) lookups() bool {
 }
 
 // lookup chooses a whole unique key for a table, or the first parts of the only index
-// that its conditions concern.
+// that its conditions concern; false if there is neither.
 func (b *binding) lookup(table int) bool {
 	t := b.tables[table]
 	found := 0

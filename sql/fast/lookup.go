@@ -51,8 +51,8 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 	if l.list >= 0 && (!l.isPoint() || l.parts[len(l.parts)-1].isRange) {
 		return lookup{}, false
 	}
-	hashed := index.Access == catalog.AccessHash && len(l.parts) < len(index.Codecs)
-	return l, len(l.parts) > 0 && !hashed
+	isPartOfHash := index.Access == catalog.AccessHash && len(l.parts) < len(index.Codecs) // a hash table finds whole keys only
+	return l, len(l.parts) > 0 && !isPartOfHash
 }
 
 // key appends the encoding of a literal; false for NULL, and if the column would not store the literal unchanged.

@@ -126,7 +126,8 @@ func (d *direct) distinct(columns []int) bool {
 	return !d.sums
 }
 
-// sort adds the step of an ORDER BY.
+// sort adds the step of an ORDER BY; false if it orders by something else than columns that can be ordered, puts NULLs
+// last, or orders sums.
 func (d *direct) sort(fields []gms.SortField, below []int) bool {
 	var s rowStep
 	for _, f := range fields {
