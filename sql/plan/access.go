@@ -51,7 +51,7 @@ func (p *Part) isEqual() bool { return len(p.Values) > 0 || p.Outer != nil }
 
 // isSingle reports whether the part gives exactly one value, which may be NULL.
 func (p *Part) isSingle() bool {
-	return len(p.Values) == 1 && !p.Values[0].IsList || p.Null || p.Outer != nil
+	return (len(p.Values) == 1 && !p.Values[0].IsList) || p.Null || p.Outer != nil
 }
 
 // IsUnique reports whether the branch reads whole unique keys without NULL, so that each key has one row at most.
@@ -126,7 +126,7 @@ func accesses(table *store.TableInfo, where Condition) []Access {
 		}
 		list = append(list, Access{Branches: []Branch{b}})
 	}
-	needsNoScan := len(list) == 0
+	needsNoScan := len(list) == 0 // only accesses for ORs follow then
 	for _, c := range all {
 		if or, ok := c.(Or); ok {
 			if a, ok := union(table, or); ok {
@@ -183,9 +183,9 @@ func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, 
 		}
 	}
 	if k.Access == catalog.AccessHash {
-		whole := len(b.Parts) >= len(k.Columns) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isEqual() })
+		isWholeKey := len(b.Parts) >= len(k.Columns) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isEqual() })
 		b.Parts = b.Parts[:min(len(b.Parts), len(k.Columns))]
-		return b, whole
+		return b, isWholeKey
 	}
 	return b, true
 }
@@ -267,9 +267,9 @@ func (b *Branch) points() int {
 	return n
 }
 
-// order marks the accesses of list that return rows in the order by. For each other index that has this order it adds an
-// access. An access with several branches has no order.
-func order(table *store.TableInfo, list []Access, where Condition, by []Order) []Access {
+// order marks the accesses of list that return rows in the wanted order. For each other index that has this order it adds
+// an access. An access with several branches has no order.
+func order(table *store.TableInfo, list []Access, where Condition, wanted []Order) []Access {
 	known := make(map[*store.KeyInfo]bool)
 	for i := range list {
 		if len(list[i].Branches) > 1 {
@@ -277,29 +277,29 @@ func order(table *store.TableInfo, list []Access, where Condition, by []Order) [
 		}
 		b := &list[i].Branches[0]
 		known[b.Index] = true
-		list[i].Ordered, list[i].Reverse = ordered(table, b, by)
+		list[i].Ordered, list[i].Reverse = ordered(table, b, wanted)
 		if b.IsUnique(table) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isSingle() }) {
 			list[i].Ordered = true // the access returns one row at most
 		}
 	}
 	for _, k := range table.Keys() {
-		if known[k] || len(by) == 0 {
+		if known[k] || len(wanted) == 0 {
 			continue
 		}
 		b, ok := branch(table, k, conjuncts(where))
 		if !ok {
 			continue
 		}
-		if is, reverse := ordered(table, &b, by); is {
+		if isOrdered, reverse := ordered(table, &b, wanted); isOrdered {
 			list = append(list, Access{Branches: []Branch{b}, Ordered: true, Reverse: reverse})
 		}
 	}
 	return list
 }
 
-// ordered reports whether a branch's rows come in the order by, perhaps if the index is read in reverse. It ignores
+// ordered reports whether a branch's rows come in the wanted order, perhaps if the index is read in reverse. It ignores
 // columns that have a single value.
-func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
+func ordered(table *store.TableInfo, b *Branch, wanted []Order) (ok, reverse bool) {
 	k := b.Index
 	if k.Access == catalog.AccessHash || (k == table.PrimaryKey && table.IsKeyless()) || slices.ContainsFunc(k.Codecs, hasPrefix) {
 		return false, false
@@ -316,8 +316,8 @@ func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 			at++
 		}
 	}
-	given := false // whether the direction is known
-	for _, o := range by {
+	hasDirection := false // a column has decided the direction
+	for _, o := range wanted {
 		if o.Column < 0 {
 			return false, false
 		}
@@ -328,10 +328,10 @@ func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 		if at == len(columns) {
 			return isWhole(table, k), reverse // no two rows are equal in all columns of the entries
 		}
-		if columns[at] != o.Column || (given && o.Desc != reverse) {
+		if columns[at] != o.Column || (hasDirection && o.Desc != reverse) {
 			return false, false
 		}
-		given, reverse = true, o.Desc
+		hasDirection, reverse = true, o.Desc
 		at++
 	}
 	return true, reverse

@@ -321,45 +321,45 @@ func (j *Join) tablesOf(ctx *gms.Context, c Condition) ([]int, error) {
 	return slices.Sorted(maps.Keys(tables)), nil
 }
 
-// moved returns a condition with by added to the position of each column.
-func moved(ctx *gms.Context, c Condition, by int) (Condition, error) {
+// moved returns a condition with offset added to the position of each column.
+func moved(ctx *gms.Context, c Condition, offset int) (Condition, error) {
 	c, err := eachOther(c, func(e gms.Expression) (gms.Expression, error) {
-		return withColumns(ctx, e, func(column int) int { return column + by })
+		return withColumns(ctx, e, func(column int) int { return column + offset })
 	})
-	return movedColumns(c, by), err
+	return movedColumns(c, offset), err
 }
 
 // movedColumns is moved for conditions that are not evaluated by go-mysql-server.
-func movedColumns(c Condition, by int) Condition {
+func movedColumns(c Condition, offset int) Condition {
 	switch c := c.(type) {
 	case And:
 		out := make(And, len(c))
 		for i, x := range c {
-			out[i] = movedColumns(x, by)
+			out[i] = movedColumns(x, offset)
 		}
 		return out
 	case Or:
 		out := make(Or, len(c))
 		for i, x := range c {
-			out[i] = movedColumns(x, by)
+			out[i] = movedColumns(x, offset)
 		}
 		return out
 	case Not:
-		return Not{movedColumns(c.Condition, by)}
+		return Not{movedColumns(c.Condition, offset)}
 	case Compare:
-		c.Column += by
+		c.Column += offset
 		return c
 	case In:
-		c.Column += by
+		c.Column += offset
 		return c
 	case IsNull:
-		c.Column += by
+		c.Column += offset
 		return c
 	case Like:
-		c.Column += by
+		c.Column += offset
 		return c
 	case Same:
-		return Same{c.Left + by, c.Right + by}
+		return Same{c.Left + offset, c.Right + offset}
 	}
 	return c
 }

@@ -57,7 +57,7 @@ func (b *builder) outer(f *expression.GetField) (gms.Expression, error) {
 
 // has reports whether a column belongs to one of the outer queries.
 func (l *level) has(f *expression.GetField) bool {
-	return l.around.place(f) >= 0 || l.next != nil && l.next.has(f)
+	return l.around.place(f) >= 0 || (l.next != nil && l.next.has(f))
 }
 
 // withValues returns an expression with values in place of its subqueries; isSame is set if it has none.

@@ -272,7 +272,7 @@ func (j *Join) IsUnique(s *JoinStep) bool {
 }
 
 // lookups returns the ways to look up the rows of table t that belong to a row of the tables read
-// so far. A lookup that uses no column of these tables must be by a unique key, unless isOne is
+// so far, each by a single key for each row. A lookup that uses no column of these tables must be by a unique key, unless isOne is
 // set.
 func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	table := &f.Tables[t]

@@ -142,7 +142,7 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 	case *sqlparser.ParenSelect:
 		return l.rowsOf(s.Select)
 	case *sqlparser.SetOp:
-		if s.Into != nil || s.With != nil || s.Lock != nil && s.Lock.Type != "" {
+		if s.Into != nil || s.With != nil || (s.Lock != nil && s.Lock.Type != "") {
 			return false
 		}
 		l.hasDerived = true
@@ -154,7 +154,7 @@ func (l *Literals) rowsOf(stmt sqlparser.SelectStatement) bool {
 			len(o.DistinctOn) > 0 || o.SQLCalcFoundRows {
 			return false
 		}
-		l.locks = l.locks || s.Lock != nil && s.Lock.Type != ""
+		l.locks = l.locks || (s.Lock != nil && s.Lock.Type != "")
 		maps.Copy(l.named, names(s.SelectExprs))
 		if !l.withs(s.With) {
 			return false

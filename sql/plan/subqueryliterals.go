@@ -53,6 +53,7 @@ func nameOf(a *sqlparser.AliasedExpr) (columnName, bool) {
 // HasNames reports whether names of columns have parameters in them.
 func (l *Literals) HasNames() bool { return len(l.names) > 0 }
 
+// hasParameter reports whether a column's name contains a parameter.
 func (l *Literals) hasParameter(n columnName) (has bool) {
 	at := n.first - 1
 	replaced(n.text, func() string {
@@ -112,7 +113,7 @@ func (l *Literals) subqueries(list sqlparser.SQLNode) {
 // subquery collects the literals and the tables of a subquery. Build refuses subqueries that it does not know.
 func (l *Literals) subquery(q *sqlparser.Subquery) {
 	s, ok := q.Select.(*sqlparser.Select)
-	if !ok || s.With != nil || s.Into != nil || s.Lock != nil && s.Lock.Type != "" {
+	if !ok || s.With != nil || s.Into != nil || (s.Lock != nil && s.Lock.Type != "") {
 		return
 	}
 	l.hasSubquery = true
