@@ -26,7 +26,7 @@ var (
 	_ gms.AggregationBuffer = (*distinctBuffer)(nil)
 )
 
-// Compared returns the expression that replaces e, or e itself.
+// Compared returns the expression that replaces e, so that it computes as in MySQL, or e itself.
 func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	if timely, err := withTimes(ctx, e); timely != nil || err != nil {
 		return timely, transform.NewTree, err

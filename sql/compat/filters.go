@@ -148,7 +148,7 @@ func withLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity) 
 	return n, transform.SameTree
 }
 
-// plainCondition rewrites a condition for which an index may be used.
+// plainCondition rewrites a condition for which an index may be used; false for other conditions.
 func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.Like:
@@ -222,7 +222,7 @@ func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error)
 	return expression.JoinAnd(all...), true, nil
 }
 
-// onceEqualBelow applies onceEqual to the operands of a condition.
+// onceEqualBelow applies onceEqual to the operands of a condition, and reports whether one has changed.
 func onceEqualBelow(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	var changed []gms.Expression
 	children := e.Children()
@@ -272,7 +272,7 @@ func equalColumn(e gms.Expression) (column *expression.GetField, isList bool) {
 
 // plainRows replaces comparisons of rows by comparisons of each column, because go-mysql-server's
 // comparisons of rows ignore NULL. It replaces IN lists of rows by the equalities that they stand
-// for.
+// for. It returns false for other expressions.
 func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.InTuple:
@@ -285,7 +285,7 @@ func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return nil, false
 }
 
-// eachColumn returns a comparison of rows for equality as comparisons of their columns.
+// eachColumn returns a comparison of rows for equality as comparisons of their columns; false for other operands.
 func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expression) (gms.Expression, bool) {
 	left, leftIsRow := c.Left().(expression.Tuple)
 	right, rightIsRow := c.Right().(expression.Tuple)
@@ -304,7 +304,7 @@ const anyOfMax = 1000
 
 // anyOf replaces an IN by the OR of the equalities that it stands for, if go-mysql-server's IN
 // fails. Its IN of row constructors uses no index. The hash table of its IN finds no TIME, and no
-// value that is equal only after a conversion.
+// value that is equal only after a conversion. anyOf returns false for other INs, and for lists of more than anyOfMax.
 func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 	list, ok := in.Right().(expression.Tuple)
 	if !ok || len(list) == 0 || len(list) > anyOfMax {

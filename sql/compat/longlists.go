@@ -26,7 +26,7 @@ const (
 )
 
 // withoutChains replaces chains of equalities with one column (c = 1 OR c = 2 ...) by lists (c
-// IN (1, 2, ...)).
+// IN (1, 2, ...)), and chains of their negations by NOT IN. It returns false if there are none.
 func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	all := conjuncts(e)
 	changed := false

@@ -28,20 +28,20 @@ func withLostConditions(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// filterLost returns the plan after, with a filter over each join that has lost conditions of the
-// plan before. Above its joins the plan after must have the same form as the plan before: below
+// filterLost returns the rewritten plan, with a filter over each join that has lost conditions of the
+// original plan. Above its joins the rewritten plan must have the same form as the original: below
 // a node that has gained or lost children, filterLost adds no filters.
-func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
-	if j, ok := before.(*plan.JoinNode); ok {
-		lost := lostConditions(ctx, j, after)
+func filterLost(ctx *gms.Context, original, rewritten gms.Node) (gms.Node, error) {
+	if j, ok := original.(*plan.JoinNode); ok {
+		lost := lostConditions(ctx, j, rewritten)
 		if len(lost) == 0 {
-			return after, nil
+			return rewritten, nil
 		}
-		return plan.NewFilter(expression.JoinAnd(lost...), after), nil
+		return plan.NewFilter(expression.JoinAnd(lost...), rewritten), nil
 	}
-	children, earlier := after.Children(), before.Children()
+	children, earlier := rewritten.Children(), original.Children()
 	if len(children) != len(earlier) {
-		return after, nil
+		return rewritten, nil
 	}
 	changed := false
 	for i := range children {
@@ -54,19 +54,20 @@ func filterLost(ctx *gms.Context, before, after gms.Node) (gms.Node, error) {
 		}
 	}
 	if !changed {
-		return after, nil
+		return rewritten, nil
 	}
-	return after.WithChildren(ctx, children...)
+	return rewritten.WithChildren(ctx, children...)
 }
 
-// lostConditions returns the conditions that hold for each row of the join j and are not in the plan after.
-func lostConditions(ctx *gms.Context, j *plan.JoinNode, after gms.Node) (lost []gms.Expression) {
+// lostConditions returns the conditions that hold for each row of the join j and are not in the rewritten plan. It looks only
+// at joins of so many tables that go-mysql-server loses conditions.
+func lostConditions(ctx *gms.Context, j *plan.JoinNode, rewritten gms.Node) (lost []gms.Expression) {
 	if joins, outer := countJoins(j); joins < joinsLeast && (joins < joinsBesideOuter || outer == 0) {
 		return nil
 	}
 	given := innerConditions(ctx, j, nil)
 	kept := make(map[string]bool)
-	transform.Inspect(after, func(n gms.Node) bool {
+	transform.Inspect(rewritten, func(n gms.Node) bool {
 		if x, ok := n.(gms.Expressioner); ok {
 			for _, e := range x.Expressions() {
 				for _, c := range expression.SplitConjunction(ctx, e) {

@@ -37,7 +37,7 @@ func momentOf(ctx *gms.Context, v any) (time.Time, bool) {
 	return t, ok
 }
 
-// readMoment reads a text or number as a date with a time.
+// readMoment reads a text or number as a date with a time; false if it spells none.
 func readMoment(ctx *gms.Context, v any) (time.Time, bool) {
 	if text, isText := row.Text(v); isText {
 		if text = strings.TrimSpace(text); strings.Trim(text, "0123456789.") != "" {
@@ -54,8 +54,8 @@ func readMoment(ctx *gms.Context, v any) (time.Time, bool) {
 	return momentOfDigits(n.Decimal)
 }
 
-// momentOfDigits returns the date with a time that the digits of a number spell (TextOfDigits), and a fraction of a
-// second.
+// momentOfDigits returns the date with a time that the digits of a number spell (TextOfDigits), with the number's fraction
+// as that of a second; false if they spell none.
 func momentOfDigits(n decimal.Decimal) (time.Time, bool) {
 	if n.Sign() <= 0 || n.GreaterThanOrEqual(decimal.New(1, 14)) {
 		return time.Time{}, false

@@ -43,6 +43,7 @@ var noQuantified = gms.FunctionN{Name: quantifiedName, Fn: func(*gms.Context, ..
 	return nil, NoQuantifier("a comparison of rows with ANY or ALL")
 }}
 
+// newQuantifiedComparison returns the comparison of a value with ANY row of a subquery or, if all is set, with ALL.
 func newQuantifiedComparison(ctx *gms.Context, operator string, all bool, value, rows gms.Expression) (gms.Expression, error) {
 	query, ok := rows.(*plan.Subquery)
 	if !ok {

@@ -171,7 +171,7 @@ func (s *scanner) numberAfter(b byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// time reads [days ]hh:mm[:ss][.f], days hh[.f] or hhmmss[.f].
+// time reads [days ]hh:mm[:ss][.f], days hh[.f] or hhmmss[.f]; false if the text has no such form, or is no time.
 func (s *scanner) time() (clock, bool) {
 	first, ok := s.number()
 	if !ok {
@@ -250,7 +250,7 @@ func (s *scanner) timestamp() (clock, reading) {
 	return c, wholly
 }
 
-// timeOfDay reads hh[:mm[:ss]][.f] or hhmmss[.f].
+// timeOfDay reads hh[:mm[:ss]][.f] or hhmmss[.f]; false if the text has no such form, or is no time.
 func (s *scanner) timeOfDay() (clock, bool) {
 	if rest := *s; len(rest.digits()) > 2 {
 		n, _ := s.number()

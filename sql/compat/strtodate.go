@@ -175,7 +175,8 @@ func (p *parsedDate) specifier(f byte) (ok bool) {
 	return p.word(f)
 }
 
-// word reads the name that a specifier stands for, or skips the characters that it skips.
+// word reads the name that a specifier stands for, or skips the characters that it skips; false if the text has
+// something else.
 func (p *parsedDate) word(f byte) bool {
 	switch f {
 	case 'M', 'b':
@@ -188,7 +189,7 @@ func (p *parsedDate) word(f byte) bool {
 		}
 		half := strings.ToUpper(p.text[:2])
 		p.text = p.text[2:]
-		p.afternoon = 12 * strings.Index("AMPM", half) / 2 // the index of PM is 2
+		p.afternoon = (12 * strings.Index("AMPM", half)) / 2 // the index of PM is 2
 		return half == "AM" || half == "PM"
 	case '.', '@', '#':
 		p.text = strings.TrimLeftFunc(p.text, skipped[f])
@@ -279,7 +280,8 @@ func (p *parsedDate) date() (time.Time, bool) {
 	return t, p.year > 0 && p.month > 0 && int(t.Month()) == p.month && p.day > 0 && t.Day() == p.day
 }
 
-// dayOfWeek returns the day given by a week and a day of the week.
+// dayOfWeek returns the day given by a year, a week and a day of the week; false if the year is 0, or a week from 1 on is
+// expected and is 0.
 func (p *parsedDate) dayOfWeek() (time.Time, bool) {
 	year := p.year
 	if p.weekOfYear {
