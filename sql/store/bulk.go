@@ -349,6 +349,7 @@ func (w *bulkRewriter) flush(ctx *gms.Context) error {
 	return nil
 }
 
+// insert inserts a row into the new primary index, with a row number if the table has no key.
 func (w *bulkRewriter) insert(ctx *gms.Context, tx *txn.Tx, row gms.Row) error {
 	e := &Editor{Table: &Table{Store: w.b.t.Store, Info: w.info}, tr: &Transaction{Tx: tx}, acc: w.b.t.Store.Access(&w.next.Primary), compute: w.compute}
 	defer func() { w.compute = e.compute }()

@@ -283,7 +283,8 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 }
 
 // rewrittenTable returns the descriptor of a table with another schema: its indexes
-// follow their columns, even if those are renamed and moved.
+// follow their columns, even if those are renamed and moved. old is the column that the statement drops or
+// changes, and col the one that it adds or that takes old's place; nil if there is none.
 func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
 	next := tbl.Clone()
 	// A primary key that the statement does not change keeps the lengths of its prefixes.

@@ -206,7 +206,7 @@ func (i *rowIter) begin(ctx *gms.Context) error {
 	return nil
 }
 
-// row returns the address of the next row.
+// row returns the address of the next row; false at the end of the scan.
 func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
 	if i.found == nil { // the scan does not collect its rows
 		return i.advance(ctx)
@@ -255,7 +255,7 @@ func (i *rowIter) collectRows(ctx *gms.Context) error {
 	}
 }
 
-// advance moves to the next index entry within the scan.
+// advance returns the row of the next index entry within the scan; false at its end.
 func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
 		p, ok, err := i.entry(ctx)
@@ -272,7 +272,7 @@ func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 	}
 }
 
-// entry returns the address of the next row in the scan's index, from one range to the next.
+// entry returns the address of the next row in the scan's index, from one range to the next; false at the end.
 func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
 		if i.cur != nil {
@@ -358,7 +358,7 @@ func (s *sortedCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	return e.key, e.row, true, nil
 }
 
-// point returns the row of the next range, which is of a single key.
+// point returns the row of the next range, which is of a single key; false if there is no such row.
 func (i *rowIter) point(ctx *gms.Context, r *KeyRange) (region.Ptr, bool, error) {
 	if i.needsOnlyKeys(r) {
 		ok, err := i.acc.Has(i.tr.Tx, r.Low)
@@ -457,7 +457,7 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 	return r, err
 }
 
-// passes checks a row against Rest and Check of its range.
+// passes reports whether a row meets Rest and Check of its range.
 func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *KeyRange) (bool, error) {
 	k := i.scan.Index
 	values, err := row.Load(i.tr.Tx, i.t.Info.Rows, p, k.Columns)

@@ -82,6 +82,8 @@ func (s *Session) MaxExecutionTime() time.Duration { return s.Settings().maxExec
 // itself.
 func (s *Session) Autocommit() bool { return s.Settings().Autocommit }
 
+// readSettings reads the settings from the session's variables. If one that the compiled forms depend on cannot be
+// read, Compile is not set.
 func (s *Session) readSettings() *Settings {
 	ctx := gms.NewContext(context.Background(), gms.WithSession(s))
 	r := &Settings{Compile: true}
