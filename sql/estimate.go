@@ -202,7 +202,7 @@ func (c coster) countGroup(ctx *gms.Context, g *memo.ExprGroup) bool {
 }
 
 // countChild multiplies a group's row count by the factor by which its child's row count was
-// corrected.
+// corrected; false if that could not be corrected.
 func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
 	if !c.countGroup(ctx, child) {
 		return false
@@ -216,7 +216,8 @@ func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
 }
 
 // countScan counts the keys that a scan with given ranges reads. It reads committed data in a
-// transaction of its own, because the statement's result does not depend on the count.
+// transaction of its own, because the statement's result does not depend on the count. It returns false if the
+// ranges are not given.
 func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 	if r.Table == nil || !r.Table.IsStatic() {
 		return 0, false

@@ -110,6 +110,7 @@ func (i *groupIter) singleGroup(ctx *gms.Context) (gms.Row, error) {
 	return evaluated(ctx, group)
 }
 
+// readAll reads all rows, and adds each to its group.
 func (i *groupIter) readAll(ctx *gms.Context) error {
 	if len(i.by) == 0 { // there is one group, even without rows
 		if err := i.addGroup(ctx, 0, nil); err != nil {

@@ -49,8 +49,8 @@ func (w *widened) Next(ctx *gms.Context) (gms.Row, error) {
 	return row, nil
 }
 
-// sortedByTypes returns the order of a set operation with the types of its columns: go-mysql-server
-// sorts by those of its first SELECT.
+// sortedByTypes returns the order of a set operation in which decimals have the types of its columns:
+// go-mysql-server sorts by those of its first SELECT.
 func sortedByTypes(ctx *gms.Context, n *plan.SetOp) gms.SortFields {
 	columns := n.Schema(ctx)
 	fields := append(gms.SortFields(nil), n.SortFields...)

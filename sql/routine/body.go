@@ -227,6 +227,7 @@ func (b *body) branch(s *sqlparser.IfStatement) error {
 	return b.statements(s.Else)
 }
 
+// choose executes the first part of a CASE statement that holds, or ELSE. Without ELSE one must hold.
 func (b *body) choose(s *sqlparser.CaseStatement) error {
 	for _, c := range s.Cases {
 		when := c.Case

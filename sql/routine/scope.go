@@ -81,6 +81,7 @@ func (b *body) cursor(name string) (*cursor, error) {
 	return c, nil
 }
 
+// declare adds what a DECLARE declares to the innermost block.
 func (b *body) declare(d *sqlparser.Declare) error {
 	scope := b.scopes[len(b.scopes)-1]
 	switch {
@@ -96,6 +97,7 @@ func (b *body) declare(d *sqlparser.Declare) error {
 	return nil
 }
 
+// declareVariables adds variables of one type to a block. Each begins with the DEFAULT, which is evaluated once.
 func (b *body) declareVariables(block *scope, d *sqlparser.DeclareVariables) error {
 	typ, err := types.ColumnTypeToType(&d.VarType)
 	if err != nil {

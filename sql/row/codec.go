@@ -385,6 +385,7 @@ func (c *Codec) decode(b []byte, columns []int, spill spillReader) (gms.Row, err
 	return row, nil
 }
 
+// column returns a column's value; nil for NULL, and for a virtual column. spill reads a value that is outside of the row.
 func (c *Codec) column(r *View, at int, spill spillReader) (any, error) {
 	col := &c.Columns[at]
 	if col.Virtual {

@@ -77,7 +77,7 @@ func (p *planner) find(ctx *gms.Context, table *plan.ResolvedTable, event plan.T
 		return nil, err
 	}
 	for _, d := range defs {
-		t, err := p.parse(ctx, d, true)
+		t, err := p.parse(ctx, d, true) // the head, which says whether the trigger is one of them
 		if err != nil || !isOf(t, table, event) {
 			continue
 		}

@@ -124,7 +124,7 @@ func (i *updatesIter) change(ctx *gms.Context, t *updated, old, changed gms.Row)
 		known[key] = changed
 	}
 	isSame, err := old.Equals(ctx, changed, t.columns)
-	if err == nil && isSame {
+	if err == nil && isSame { // for a row that differs the updater fires them
 		_, err = t.fire(ctx, t.after, both)
 	}
 	return old, changed, err
