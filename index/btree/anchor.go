@@ -35,6 +35,8 @@ type anchor struct {
 
 func treeID(p region.Ptr) uint64 { return uint64(p.Addr) }
 
+// parseAnchor parses and checks the anchor of a tree: the node above the root, which is missing only while the tree
+// is being destroyed.
 func parseAnchor(b []byte, tree uint64) (anchor, error) {
 	if len(b) < anchorBytes || binary.LittleEndian.Uint64(b) != anchorMagic {
 		return anchor{}, fmt.Errorf("%w: no anchor of a tree", ErrCorrupt)

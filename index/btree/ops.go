@@ -137,7 +137,8 @@ func (p *pending) oneOfMany(key []byte) *keyQuestion {
 }
 
 // askIn looks key up in the committed tree, and remembers the question with its answer. If lf
-// does not cover key, it first replaces lf by the leaf that does.
+// does not cover key, it first replaces lf by the leaf that does. It returns the key's value, and whether there
+// is one.
 func (p *pending) askIn(t *txn.Tx, s *scratch, lf *leaf, key []byte, existence bool) (region.Ptr, bool, error) {
 	if lf.b == nil || !lf.covers(key) {
 		var err error

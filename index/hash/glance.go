@@ -270,7 +270,7 @@ func controlPair(control uint32) uint64 { return uint64(control)<<32 | uint64(co
 // the difference is below top, and top minus the difference has lost its highest bit.
 func equal(pair, want uint64) uint64 {
 	const top = 1<<63 | 1<<31
-	differs := pair&(wantedMask<<32|wantedMask) ^ want
+	differs := (pair & (wantedMask<<32 | wantedMask)) ^ want
 	return (top - differs) & top
 }
 

@@ -68,7 +68,7 @@ func tagOf(h uint64) uint32 { return uint32(h>>tagShift) & 0xff }
 func bucketOf(h uint64, n int) int { return int(h) & (n - 1) }
 
 // bitOf returns bit i of the prefix of h, 0 being the most significant.
-func bitOf(h uint64, i int) uint64 { return h >> (63 - i) & 1 }
+func bitOf(h uint64, i int) uint64 { return (h >> (63 - i)) & 1 }
 
 // firstDifference returns the first prefix bit in which two hashes differ, 64 if they are equal.
 func firstDifference(a, b uint64) int { return bits.LeadingZeros64(a ^ b) }

@@ -75,6 +75,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// layout returns the layout of a shard's objects, or an ErrConfig.
 func (c Config) layout() (layout, error) {
 	c = c.withDefaults()
 	switch {

@@ -115,7 +115,8 @@ func (o *opened) reach(op worker.Operation, s *sight, key, dst []byte) (value []
 }
 
 // outsideIn looks for key among the outside pairs that the given slots of a bucket or block v
-// point to. data is the offset of the data of v's slots.
+// point to. data is the offset of the data of v's slots. It returns false if none of them has key, and also if v is
+// changed meanwhile.
 func (o *opened) outsideIn(op worker.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
 	for ; slots != 0; slots &= slots - 1 {
 		i := bits.TrailingZeros(slots)

@@ -162,6 +162,7 @@ func (e *editor) freeBlock(ptr region.Ptr, seen func(s slot) error) (link, error
 	return l, e.st.Free(ptr)
 }
 
+// freePairs calls seen with each used slot of a page, and then frees its pair if that is outside of the slot.
 func (e *editor) freePairs(p page, seen func(s slot) error) error {
 	for k := range p.slots {
 		s := p.slot(k)

@@ -160,7 +160,7 @@ func (s slot) outside() bool { return s.control&outsideFlag != 0 }
 
 // lengths returns the lengths of an inline pair.
 func (s slot) lengths() (key, value int) {
-	return int(s.control >> keyLengthShift & 0xff), int(s.control >> valueLengthShift & 0xfff)
+	return int((s.control >> keyLengthShift) & 0xff), int((s.control >> valueLengthShift) & 0xfff)
 }
 
 func (s slot) key() []byte {

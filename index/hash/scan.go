@@ -167,7 +167,7 @@ func (c *Cursor) descend(s scanShard) {
 	}
 }
 
-// child returns child i of s.
+// child returns child i of s. If it is not known yet, child reads the header of s once.
 func (tb *Table) child(o *opened, s *shard, i int) (*shard, error) {
 	prefix := s.prefix | 1<<(63-i)
 	for try := range 2 {

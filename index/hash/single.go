@@ -56,7 +56,7 @@ func (tb *Table) DeleteNow(ctx context.Context, key []byte) (bool, error) {
 }
 
 // runNow runs one operation in a transaction of its own, at the shard's primary, together with
-// other operations on the same key that wait.
+// other operations on the same key that wait. It returns whether the operation was done: see doOne.
 func (tb *Table) runNow(ctx context.Context, key []byte, op single) (bool, error) {
 	if err := checkPair(len(key), len(op.value)); err != nil {
 		return false, err
@@ -117,6 +117,7 @@ func (tb *Table) doHere(ctx context.Context, key []byte, ops []single) error {
 	})
 }
 
+// doOne does op in a transaction, and sets whether it was done: an insert is not if the key exists, a delete if it does not.
 func (tb *Table) doOne(t *txn.Tx, key []byte, op *single) (err error) {
 	op.done = true
 	switch op.kind {
