@@ -64,7 +64,7 @@ func (e *AbortError) Error() string {
 // Is reports that every abort matches outcome.ErrConflict, and that an abort because of a freed
 // object matches region.ErrFreed, too.
 func (e *AbortError) Is(target error) bool {
-	return target == outcome.ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
+	return target == outcome.ErrConflict || (target == region.ErrFreed && e.Reason == ReasonFreed)
 }
 
 func abort(r Reason, a region.Addr) error { return &AbortError{Reason: r, Addr: a} }

@@ -143,7 +143,7 @@ func (s *state) makeAnnexes() error {
 func (s *state) annex(p *worker.Participant, kind record.Kind, a *ownAnnex, bytes, writes int) error {
 	isShort := bytes <= s.m.logBytes/annexShare
 	isReallyLarge := s.commit.bytes > s.m.writeBytesMax // the simulator makes small commits large, too: see size
-	if writes == 0 || isShort && isReallyLarge {
+	if writes == 0 || (isShort && isReallyLarge) {
 		return nil
 	}
 	if err := s.askAnnex(p, a, uint64(bytes)); err != nil {

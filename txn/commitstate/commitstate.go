@@ -90,7 +90,7 @@ func statesOf(list ...State) (set stateSet) {
 	return set
 }
 
-func (set stateSet) has(s State) bool { return set>>s&1 != 0 }
+func (set stateSet) has(s State) bool { return (set>>s)&1 != 0 }
 
 // transitions lists the states that can follow each state. A state that can be followed only by
 // Planned is the end of the attempt: the commit's memory then serves the next attempt, or another

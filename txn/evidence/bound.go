@@ -40,7 +40,7 @@ func NamedBound(machine rdma.MachineID, worker uint16, seq uint64) Bound {
 }
 
 func (b *Bound) has(seq uint64) bool {
-	return seq < b.Low && record.SameLife(seq, b.Low) || slices.Contains(b.Named, seq)
+	return (seq < b.Low && record.SameLife(seq, b.Low)) || slices.Contains(b.Named, seq)
 }
 
 // bounds are the bounds learned so far, by coordinator and life.

@@ -301,7 +301,7 @@ func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 	}
 }
 
-// Evidence returns this machine's present evidence about a transaction and a region.
+// Evidence returns this machine's present evidence about a transaction and a region; false if it has none.
 func (r *Recovery) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,7 +42,7 @@ type loanShard struct {
 
 // of returns the shard of the slot at p.
 func (l *Loans) of(p region.Ptr) *loanShard {
-	return &l.shards[uint64(p.Addr)*0x9e3779b97f4a7c15>>32%loanShards]
+	return &l.shards[((uint64(p.Addr)*0x9e3779b97f4a7c15)>>32)%loanShards]
 }
 
 // A Loan says to whom a slot was lent, and in which configuration it was reserved.

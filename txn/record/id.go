@@ -42,4 +42,4 @@ func SameLife(a, b uint64) bool { return a>>LifeShift == b>>LifeShift }
 
 // FirstOfLife returns the low bound at the start of the life that seq belongs to, when nothing has
 // been truncated yet.
-func FirstOfLife(seq uint64) uint64 { return (seq >> LifeShift << LifeShift) + 1 }
+func FirstOfLife(seq uint64) uint64 { return ((seq >> LifeShift) << LifeShift) + 1 }

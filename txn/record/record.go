@@ -272,7 +272,7 @@ func Decode(b []byte, r *Record) error {
 	head, who := d.word(), d.word()
 	truncated, regions, writes := int(uint8(head>>48)), int(uint16(head>>32)), int(uint32(head)) // the numbers of items that follow
 	r.Kind = Kind(head>>56) & kindMask
-	if format := Kind(head>>56) &^ AnnexedFlag >> kindBits; format > formatMax {
+	if format := (Kind(head>>56) &^ AnnexedFlag) >> kindBits; format > formatMax {
 		return fmt.Errorf("%w: format %d, it reads formats up to %d: start this machine with a newer farmsql", ErrFormat, format, formatMax)
 	}
 	isAnnexed := Kind(head>>56)&AnnexedFlag != 0

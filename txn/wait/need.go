@@ -85,7 +85,7 @@ const noLease = "a lease"
 // of a machine that is gone, although Over returns that, too: the machine ends its pending operations
 // itself.
 func (n *Need) IsOver(err error) bool {
-	return errors.Is(err, ErrUnavailable) || n.Ctx.Err() != nil && errors.Is(err, n.Ctx.Err())
+	return errors.Is(err, ErrUnavailable) || (n.Ctx.Err() != nil && errors.Is(err, n.Ctx.Err()))
 }
 
 // Pause sleeps for a moment, unless the wait has to end.

@@ -145,6 +145,7 @@ func (i Inspection) Idle() error {
 	return nil
 }
 
+// idle returns an error that says what the worker has still to do; nil if that is nothing.
 func (w *Worker) idle() error {
 	w.Lock()
 	defer w.Unlock()

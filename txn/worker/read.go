@@ -314,6 +314,7 @@ func (o Operation) ReadPairWithin(ctx context.Context, p region.Ptr, dst []byte,
 	}
 }
 
+// readPairOnce reads both objects into dst, one behind the other, by one READ if they are at another machine.
 func (o Operation) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, h2 region.Header, err error) {
 	n, next := p.Capacity(), p.Element(1)
 	if rt.PrimaryHere {

@@ -28,7 +28,8 @@ type StagedRecord struct {
 
 // StageLocked stages one of the commit's records in the participant's log: its header, which b
 // holds, and room for further bytes, which the caller appends to b. The caller must append the record
-// before anything else is staged there. kind may have record.AnnexedFlag.
+// before anything else is staged there. kind may have record.AnnexedFlag. The header also names transactions
+// that the participant may truncate.
 func (w *Worker) StageLocked(c *Commit, p *Participant, kind record.Kind, regions []region.ID, writes, bytes int) (rec StagedRecord, b []byte) {
 	var truncated []uint64
 	if p.peer != nil {

@@ -21,6 +21,7 @@ func (w *Worker) ReleaseSlotLocked(lender rdma.MachineID, connection uint32, s m
 	w.releaseLocked(lender, connection, handlerRelease, body)
 }
 
+// handleAlloc allocates a slot, and lends it to the worker that asks.
 func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	a, err := message.DecodeAllocation(arg)
 	if err != nil {
@@ -41,6 +42,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	return message.Slot{Ptr: p, Version: v, Config: config}.Encode(), nil
 }
 
+// handleRelease takes back a slot that was lent and not used.
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	defer m.Start().End()
 	r, err := message.DecodeRelease(arg)

@@ -117,7 +117,7 @@ func (o Operation) count(n int) {
 func (s *Stripe) open(epoch uint64) int {
 	n := int(atomic.LoadUint64(&s.shared[epoch&1].word))
 	for i := range s.brackets {
-		if word := atomic.LoadUint64(&s.brackets[i].word); word != 0 && word>>1&1 == epoch&1 {
+		if word := atomic.LoadUint64(&s.brackets[i].word); word != 0 && (word>>1)&1 == epoch&1 {
 			n++
 		}
 	}

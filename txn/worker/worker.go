@@ -394,6 +394,8 @@ func (w *Worker) stepLocked() {
 	}
 }
 
+// stepLogLocked carries out records that a peer has written to its log here, and sends the replies: stepRecordsMax at
+// most, or one slice of a large one.
 func (w *Worker) stepLogLocked(p *peer) error {
 	for range stepRecordsMax {
 		reply, more, err := p.in.Step()
@@ -423,6 +425,7 @@ func (w *Worker) goOnLater() {
 	w.bell.Store(true)
 }
 
+// stepMessagesLocked handles messages of a peer, stepRecordsMax at most.
 func (w *Worker) stepMessagesLocked(p *peer) error {
 	for range stepRecordsMax {
 		rec, ok, err := p.inMsgs.Poll()
