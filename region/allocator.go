@@ -128,7 +128,7 @@ func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr,
 		}
 		if config, ok := a.reservedIn(s); ok {
 			return p, v, config, nil
-		}
+		} // the region has another primary by now: search elsewhere
 	}
 }
 
@@ -318,6 +318,8 @@ func (a *Allocator) drop(sp *space) {
 	a.dropLocked(sp)
 }
 
+// dropLocked ends sp's tenure, takes its slabs from the workers and its blocks from those that are held back, and
+// removes sp from the directory.
 func (a *Allocator) dropLocked(sp *space) {
 	sp.tenure.over.Store(!sabotage.Dropped.Skipped())
 	for w := range a.workers {

@@ -50,7 +50,7 @@ func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (p 
 		p, versions = s.array(first, n)
 		if config, ok := a.reservedIn(s); ok {
 			return p, versions, config, nil
-		}
+		} // the region has another primary by now: search elsewhere
 	}
 }
 

@@ -41,7 +41,7 @@ func (b block) span() int          { return int(b>>16) & 0xffff }
 func (b block) generation() uint16 { return uint16(b >> 32) }
 
 // withGeneration returns the block in generation g.
-func (b block) withGeneration(g uint16) block { return b&^(0xffff<<32) | block(g)<<32 }
+func (b block) withGeneration(g uint16) block { return (b &^ (0xffff << 32)) | block(g)<<32 }
 
 // holds reports whether the block belongs to a slab of class c.
 func (b block) holds(c Class) bool {

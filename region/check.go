@@ -76,7 +76,7 @@ func (r *Region) Check(reachable iter.Seq[Ptr]) []Fault {
 		for i := range s.slots {
 			p, h := r.slot(s, i)
 			r.checkSlot(&fs, p, h)
-			if h.Allocated() && reached[s.head][i/64]>>(i%64)&1 == 0 {
+			if h.Allocated() && (reached[s.head][i/64]>>(i%64))&1 == 0 {
 				fs.add(Leak, p, "%v, nothing points to it", h)
 			}
 		}

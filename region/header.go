@@ -32,7 +32,7 @@ const (
 
 // The build fails if the header's parts overlap or leave its two words.
 var (
-	_ = [1]struct{}{}[lockBit&allocatedBit|(lockBit|allocatedBit)&Header(VersionMax)]
+	_ = [1]struct{}{}[(lockBit&allocatedBit)|((lockBit|allocatedBit)&Header(VersionMax))]
 	_ = [1]struct{}{}[incarnationOffset+8-HeaderBytes]
 	_ = [1]struct{}{}[(lineBytes-HeaderBytes)%8]
 	_ = [1]struct{}{}[maxLines*lineBytes-MaxObject]

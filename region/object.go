@@ -223,7 +223,7 @@ func (r *Region) ClearLock(p Ptr) bool {
 
 // DropLock removes, at a backup, a lock bit that is left in the slot at p from the time when this machine was the
 // primary. It first waits for a writer of the object: ApplyBackup, too, sets the bit, to keep readers away from a
-// partial write, and readers may still find this replica by an old route.
+// partial write, and readers may still find this replica by an old route. It reports whether there was a lock bit.
 func (r *Region) DropLock(p Ptr) bool {
 	off, ok := r.slotAt(p)
 	if !ok {

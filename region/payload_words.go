@@ -55,7 +55,7 @@ func wordsOf(line unsafe.Pointer) (copied [lineBytes]byte) {
 func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
 	for i := 1; i < c.lines(); i++ {
 		at := off + uint64(i)*lineBytes
-		r.m.Store(at, r.m.Load(at)&^0xffff|uint64(lineVersion(v)^writingMark))
+		r.m.Store(at, (r.m.Load(at)&^0xffff)|uint64(lineVersion(v)^writingMark))
 	}
 	var line [lineBytes]byte
 	payload = fillLine(line[HeaderBytes:], payload)

@@ -126,7 +126,7 @@ func upgrade(m *nvram.Memory, shape, size uint64) {
 }
 
 // formatted returns a shape with its format replaced.
-func formatted(shape, format uint64) uint64 { return shape&^0xffff | format }
+func formatted(shape, format uint64) uint64 { return (shape &^ 0xffff) | format }
 
 // tableEnd returns the offset at which the block table of a region ends and objects may begin.
 func tableEnd(size uint64) uint64 {

@@ -117,7 +117,7 @@ func (s *slab) hold(i int) {
 
 // isFree reports whether slot i is free.
 func (s *slab) isFree(i int) bool {
-	return atomic.LoadUint64(&s.free[i/64])>>(i%64)&1 != 0
+	return (atomic.LoadUint64(&s.free[i/64])>>(i%64))&1 != 0
 }
 
 // empty reports whether all slots seem to be free.
@@ -170,7 +170,8 @@ func (s *slab) scan(n int) int {
 // ready reports whether the scan is over.
 func (s *slab) ready() bool { return int(s.scanned.Load()) == s.slots }
 
-// alloc reserves a slot and returns its present incarnation and version.
+// alloc reserves a slot and returns its present incarnation and version; false if the slab is missing, not ready or
+// full, or another machine is the primary by now.
 func (s *slab) alloc() (Ptr, Version, bool) {
 	if s == nil || !s.ready() || s.space.tenure.IsOver() {
 		return Ptr{}, 0, false
