@@ -39,7 +39,7 @@ func (r *registrations) lookup(k rdma.Key) *registration {
 // home returns the slot at which the search for k begins.
 func (r *registrations) home(k rdma.Key) int {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
-	return int(uint64(k) * golden >> r.shift)
+	return int((uint64(k) * golden) >> r.shift)
 }
 
 // with returns a copy of the table with entry e added, whose key must be new.

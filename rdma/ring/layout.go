@@ -47,9 +47,9 @@ func padded(n int) uint64 { return (uint64(n) + wordBytes - 1) &^ (wordBytes - 1
 // nonces, nothing else in the ring can predict a seal: the finalizer is SplitMix64's.
 func seal(nonce, p uint64) uint64 {
 	x := nonce + p*0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
+	return x ^ (x >> 31)
 }
 
 // stateOf returns the state of a frame with the given seal. length is that of the payload that

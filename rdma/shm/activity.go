@@ -22,7 +22,7 @@ func activity(count uint32, to rdma.MachineID, k rdma.Key) uint64 {
 
 // keyHash returns 15 bits of a key's hash. A wait for operations on one key therefore also waits for
 // operations on keys with the same hash.
-func keyHash(k rdma.Key) uint64 { return uint64(k) * 0x9e3779b97f4a7c15 >> 49 }
+func keyHash(k rdma.Key) uint64 { return (uint64(k) * 0x9e3779b97f4a7c15) >> 49 }
 
 // onMachine returns a predicate that accepts operations that may be on machine m.
 func onMachine(m rdma.MachineID) func(active uint64) bool {

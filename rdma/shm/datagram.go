@@ -11,7 +11,7 @@ import (
 
 // A datagram on the wire: | magic 4 | reserved 2 | from 2 | body |
 const (
-	datagramMagic       = 0x6d677364 ^ formatVersion<<24
+	datagramMagic       = 0x6d677364 ^ (formatVersion << 24)
 	datagramHeaderBytes = 8
 )
 

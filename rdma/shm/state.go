@@ -17,7 +17,7 @@ const (
 	// formatVersion counts changes of the folder's files.
 	formatVersion = 2
 
-	stateMagic = 0x6d68732d6d726166 ^ formatVersion<<56 // "farm-shm"
+	stateMagic = 0x6d68732d6d726166 ^ (formatVersion << 56) // "farm-shm"
 
 	slotsMax = 1 << 14
 

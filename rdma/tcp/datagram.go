@@ -282,7 +282,7 @@ type window struct {
 	seen uint64 // bit i: number next-1-i
 }
 
-// admit reports whether a number is new, and notes it.
+// admit reports whether a number is new, and notes it. A number too far back to tell counts as one that has come.
 func (w *window) admit(n uint64) bool {
 	if n == math.MaxUint64 { // its successor has no number
 		return false
@@ -293,7 +293,7 @@ func (w *window) admit(n uint64) bool {
 		return true
 	}
 	late := w.next - 1 - n
-	if late >= windowBits || w.seen>>late&1 != 0 {
+	if late >= windowBits || (w.seen>>late)&1 != 0 {
 		return false
 	}
 	w.seen |= 1 << late

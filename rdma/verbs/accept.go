@@ -150,7 +150,7 @@ func (nic *NIC) enter(a *agent, q *Queue) hosts.Refusal {
 
 // dial connects to another machine and sends it g, in which the caller has set purpose,
 // machine, worker and the address of its queue pair. It returns the address of the other queue
-// pair, which the reply brings.
+// pair, which the reply brings. If it fails before ctx is done, it forgets the address that it has tried.
 func (nic *NIC) dial(ctx context.Context, g greeting) (stream net.Conn, to address, err error) {
 	at, ok := nic.addresses.Of(g.To)
 	err = errNoAddress

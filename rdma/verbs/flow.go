@@ -77,7 +77,7 @@ func (f *flow) finish(place uint64) bool {
 // place returns the latest place that has been issued with these low bits, which are all that a completion
 // has.
 func (f *flow) place(low uint32) uint64 {
-	p := f.issued&^(1<<32-1) | uint64(low)
+	p := (f.issued &^ (1<<32 - 1)) | uint64(low)
 	if p > f.issued && p >= 1<<32 {
 		p -= 1 << 32
 	}

@@ -87,6 +87,7 @@ func (m *mail) sendAt(id uint64) uint64 {
 	return m.receiveAt(mailReceives) + (id-mailReceives)*uint64(m.packet)
 }
 
+// openMail makes the memory and the queue pair for datagrams, and posts all receives.
 func openMail(nic *NIC) (_ *mail, err error) {
 	m := &mail{nic: nic, packet: mtuBytes(nic.limits.self.mtu), parts: newAssembly(), ended: make(chan struct{})}
 	m.mu.peers = make(map[rdma.MachineID]*mailPeer)

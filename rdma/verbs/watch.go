@@ -27,6 +27,7 @@ func (q *Queue) watch() {
 	q.kept = q.closeLane()
 }
 
+// watchUntilClosed is watch's loop. After an error it breaks all connections, and only waits for the close.
 func (q *Queue) watchUntilClosed() {
 	for {
 		q.counts.Polls.Add(1)
