@@ -149,7 +149,7 @@ func successors(c *cluster.Configuration, k int) []rdma.MachineID {
 // hashMachine spreads identifiers (the finalizer of SplitMix64).
 func hashMachine(m rdma.MachineID) uint64 {
 	x := uint64(m) + 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
+	return x ^ (x >> 31)
 }

@@ -35,6 +35,7 @@ func (m *Machine) Forget(ctx context.Context, machine rdma.MachineID, lost []reg
 	return m.askCM(ctx, kindForget, m.onForget, forgetRequest{machine, lost}, nil)
 }
 
+// onForget answers FORGET, as the CM, once no region waits for the memory any more.
 func (m *Machine) onForget(from call.Peer, arg []byte) ([]byte, error) {
 	var r forgetRequest
 	if err := json.Unmarshal(arg, &r); err != nil {

@@ -189,6 +189,8 @@ func (m *Machine) Refuse(ctx context.Context, in cluster.ID, regions []region.ID
 	return m.askCM(ctx, kindRefuse, m.onRefuse, filling{in, regions}, nil)
 }
 
+// onRefuse answers REFUSE, as the CM: it notes which replicas are refused, in place of those that the machine has
+// refused before.
 func (m *Machine) onRefuse(from call.Peer, arg []byte) ([]byte, error) {
 	r := refusal{from: from}
 	if err := json.Unmarshal(arg, &r.filling); err != nil {
@@ -264,6 +266,7 @@ func (m *Machine) Drain(ctx context.Context, machine rdma.MachineID, undo bool) 
 	return m.knows(r.isOver)
 }
 
+// onDrain answers DRAIN, as the CM, once a configuration has what is asked for.
 func (m *Machine) onDrain(from call.Peer, arg []byte) ([]byte, error) {
 	var r drainRequest
 	if err := json.Unmarshal(arg, &r); err != nil {

@@ -49,7 +49,7 @@ func (m *Machine) isWorkLocked() bool {
 // Until then no machine is admitted: it would get new logs while the logs of its earlier life may
 // still be needed.
 func (m *Machine) isSettledLocked() bool {
-	return sabotage.SettledJoin.Skipped() || m.mu.phase == active && len(m.mu.isSettled) == len(m.mu.current.Machines)
+	return sabotage.SettledJoin.Skipped() || (m.mu.phase == active && len(m.mu.isSettled) == len(m.mu.current.Machines))
 }
 
 // lead reconfigures again and again, as long as there is a reason to.

@@ -46,7 +46,7 @@ func (m *Machine) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := Status{Configuration: m.mu.current, Missing: slices.Clone(m.mu.missing), Recovering: m.mu.phase.isRecovering(), Err: err}
-	s.Changing = m.mu.leads || m.mu.current != nil && m.mu.reported == m.mu.current.ID
+	s.Changing = m.mu.leads || (m.mu.current != nil && m.mu.reported == m.mu.current.ID)
 	for _, p := range m.mu.suspects {
 		s.Suspects = append(s.Suspects, p.Machine)
 	}

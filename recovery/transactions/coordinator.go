@@ -30,8 +30,8 @@ func drawn(id record.ID, m rdma.MachineID) uint64 {
 	x := id.Seq
 	for _, v := range []uint64{uint64(id.Config), uint64(id.Machine), uint64(id.Worker), uint64(m)} {
 		x += v + 0x9e3779b97f4a7c15
-		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-		x = (x ^ x>>27) * 0x94d049bb133111eb
+		x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+		x = (x ^ (x >> 27)) * 0x94d049bb133111eb
 		x ^= x >> 31
 	}
 	return x
