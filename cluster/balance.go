@@ -122,6 +122,7 @@ type planner struct {
 	targets         []rdma.MachineID
 }
 
+// newPlanner returns a planner for c with no moves yet.
 func newPlanner(c *Configuration) *planner {
 	pl := &planner{c: c, load: c.load(), occupied: c.load(), primaries: make(map[rdma.MachineID]int)}
 	for i := range c.Regions {

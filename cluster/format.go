@@ -143,6 +143,7 @@ func (c *Configuration) validate() error {
 	return nil
 }
 
+// validatePlacement returns an error if a region's placement contradicts itself, or the machines of c.
 func (c *Configuration) validatePlacement(p Placement) error {
 	most := c.most(&p) - 1
 	if p.Move != nil {

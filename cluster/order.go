@@ -88,7 +88,7 @@ func (c *Configuration) refusesGroup(o Order, group []int) error {
 }
 
 // hindersDrain returns a machine that is being drained, if all its replicas have a place to go
-// to without the given move, but not after it.
+// to without the given move, but not after it; false if there is none.
 func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bool) {
 	if len(c.Draining) == 0 {
 		return 0, false // the usual case
@@ -99,7 +99,7 @@ func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bo
 }
 
 // losesPlaces returns a machine that is being drained, if all its replicas have a place to go
-// to in c, but not in d.
+// to in c, but not in d; false if there is none.
 func (c *Configuration) losesPlaces(d *Configuration) (rdma.MachineID, bool) {
 	for _, m := range c.Machines {
 		if c.IsDraining(m) && c.CheckDrain(m) == nil && d.CheckDrain(m) != nil {

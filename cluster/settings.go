@@ -34,13 +34,13 @@ type Difference struct {
 	Was, Now int64
 }
 
-// Differences returns the settings in which s and now differ.
-func (s Settings) Differences(now Settings) (differ []Difference) {
+// Differences returns the settings in which s and other differ.
+func (s Settings) Differences(other Settings) (differ []Difference) {
 	for _, d := range []Difference{
-		{"replicas", int64(s.Replicas), int64(now.Replicas)},
-		{"workers", int64(s.Workers), int64(now.Workers)},
-		{"region size", s.RegionBytes, now.RegionBytes},
-		{"log size", s.LogBytes, now.LogBytes},
+		{"replicas", int64(s.Replicas), int64(other.Replicas)},
+		{"workers", int64(s.Workers), int64(other.Workers)},
+		{"region size", s.RegionBytes, other.RegionBytes},
+		{"log size", s.LogBytes, other.LogBytes},
 	} {
 		if d.Was != d.Now {
 			differ = append(differ, d)

@@ -211,6 +211,7 @@ func readFrameOf(want byte, r io.Reader) (payload []byte, err error) {
 	return payload, err
 }
 
+// readAnyFrame reads the next frame, and checks its length and its checksum.
 func readAnyFrame(r io.Reader) (kind byte, payload []byte, err error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
