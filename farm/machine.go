@@ -31,7 +31,7 @@ func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, 
 // regionOf returns the region whose replica is in the memory of this name.
 func regionOf(name string) (region.ID, bool) { return replicaOf(regionPrefix, name) }
 
-// replicaOf returns the region whose number follows prefix in a name.
+// replicaOf returns the region whose number follows prefix in a name; false for other names.
 func replicaOf(prefix, name string) (region.ID, bool) {
 	digits, ok := strings.CutPrefix(name, prefix)
 	id, err := strconv.ParseUint(digits, 10, 32)
