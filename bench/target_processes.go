@@ -84,6 +84,7 @@ func processStats() (map[int]processStat, error) {
 	return all, nil
 }
 
+// parseStat parses the content of a process's stat file in /proc.
 func parseStat(stat []byte) (pid int, p processStat, err error) {
 	begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')') // a name can contain both
 	if begin < 0 || end < begin {

@@ -98,6 +98,7 @@ type parser struct {
 	all   []*Shape
 }
 
+// line parses a line: the name of a group or of a shape, or something of the shape that was named last.
 func (p *parser) line(line string) error {
 	if group, ok := strings.CutPrefix(line, "== "); ok {
 		p.group = group

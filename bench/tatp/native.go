@@ -51,6 +51,7 @@ const (
 	forwardMean  = 3.75
 )
 
+// create opens the hash tables on all machines of this process. The leader also reserves their slots.
 func (s *nativeStore) create(ctx context.Context) error {
 	target := s.w.target
 	places, err := target.Places(ctx)

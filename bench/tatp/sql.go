@@ -198,6 +198,7 @@ func (c *sqlClient) execute(ctx context.Context, r *request) error {
 	return c.thread.Retry(ctx, func() error { return c.attempt(ctx, r) })
 }
 
+// attempt carries out a request once.
 func (c *sqlClient) attempt(ctx context.Context, r *request) error {
 	number := numberOf(r.id)
 	switch r.kind {
