@@ -227,6 +227,7 @@ func (q *events) push(e event) {
 	}
 }
 
+// pop removes the first event. There must be one.
 func (q *events) pop() event {
 	top := q.heap[0]
 	last := len(q.heap) - 1

@@ -361,8 +361,8 @@ func (c *client) onHash(i int, write bool) error {
 	return c.die(o, tomb)
 }
 
-// onTree reads a key of the B-tree and its row and, if write is set, inserts, changes or deletes
-// them.
+// onTree reads a key of the B-tree and its row, or the key's tombstone if the key is absent. If write is set, it
+// also inserts, changes or deletes the key and the row.
 func (c *client) onTree(i int, write bool) error {
 	o, key, tomb := objectOf(inTree, i), keyOf(i), c.store.treeTombs[i]
 	row, found, err := c.tree.Get(c.t, key)
