@@ -96,6 +96,7 @@ func openTCP() (func(rdma.MachineID) (rdma.NIC, error), func() error, error) {
 	}, nothing, nil
 }
 
+// openVerbs shares the host's devices out among the machines.
 func openVerbs() (func(rdma.MachineID) (rdma.NIC, error), func() error, error) {
 	at, all := new(addresses), devices()
 	return func(m rdma.MachineID) (rdma.NIC, error) {

@@ -79,7 +79,8 @@ func (x *native) remember(t *txn.Tx, in *payment, warehouse, district []byte) er
 	h.encode(row[:])
 	// H_DATA is the names of the warehouse and the district, with historyGap between.
 	text := row[historyText.at:]
-	copy(text[copy(text, warehouse)+len(historyGap):], district)
+	gap := copy(text, warehouse) // where the gap begins
+	copy(text[gap+len(historyGap):], district)
 	copy(text[len(warehouse):], historyGap)
 	return x.part(in.warehouse).histories.Insert(t, x.key, row[:])
 }

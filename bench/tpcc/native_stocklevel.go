@@ -64,7 +64,7 @@ func (x *native) recentLines(t *txn.Tx, in *stockLevel) error {
 // lookups together, and then for all rows together.
 func (x *native) countLow(in *stockLevel, items []int) error {
 	x.keys, x.found = x.keys[:0], x.found[:0]
-	x.low = slices.Grow(x.low[:0], len(items)*keyBytes) // the memory of all keys
+	x.low = slices.Grow(x.low[:0], len(items)*keyBytes) // holds all keys: no scan needs it now
 	for i, item := range items {
 		x.low = appendKey(x.low, in.warehouse, 0, item)
 		x.keys = append(x.keys, x.low[i*keyBytes:])
