@@ -287,7 +287,7 @@ func (r *Refounding) askFor(ctx context.Context, cfg Config, m rdma.MachineID) (
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
 	stream, err := dialTLS(ctx, cfg.TLS, socket, r.founders.Machines[m])
 	if isClosed(err) {
-		return errClosed, nil // a relay before a machine that is gone
+		return errClosed, nil // a relay accepted in place of a machine that is gone
 	}
 	if err != nil && ctx.Err() != nil {
 		return nil, errHangs
