@@ -94,7 +94,7 @@ func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
 		return nil, undecided
 	}
 	home, next := &s.buckets.Views[0], &s.buckets.Views[1]
-	for ; s.slots != 0; s.slots &= s.slots - 1 {
+	for ; s.slots != 0; s.slots &= s.slots - 1 { // removes the first candidate
 		v, i := s.candidate()
 		value, m := o.pick(*v, i, o.dataOffset(i), key, dst)
 		switch {
@@ -176,7 +176,7 @@ func (o *opened) seekChain(op worker.Operation, home region.View, h uint64, key,
 			return nil, undecided
 		}
 		slots := joined(equal(block.Word(controlsWord), controlPair(wanted(h, false)))>>31) & (1<<blockSlots - 1)
-		for ; slots != 0; slots &= slots - 1 {
+		for ; slots != 0; slots &= slots - 1 { // removes the lowest slot
 			i := bits.TrailingZeros(slots)
 			switch value, m := o.pick(block, i, o.blockDataOffset(i), key, dst); m {
 			case equals:

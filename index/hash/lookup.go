@@ -94,7 +94,7 @@ func (o *opened) reach(op worker.Operation, s *sight, key, dst []byte) (value []
 	}
 	buf := o.buffers.Get().(*buffer)
 	defer o.buffers.Put(buf)
-	for ; s.slots != 0; s.slots &= s.slots - 1 {
+	for ; s.slots != 0; s.slots &= s.slots - 1 { // removes the first candidate
 		v, i := s.candidate()
 		value, ok, err = o.outsideIn(op, buf, *v, o.dataOffset(0), 1<<i, s.h, key, dst)
 		if ok || err != nil {
@@ -118,7 +118,7 @@ func (o *opened) reach(op worker.Operation, s *sight, key, dst []byte) (value []
 // point to. data is the offset of the data of v's slots. It returns false if none of them has key, and also if v is
 // changed meanwhile.
 func (o *opened) outsideIn(op worker.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
-	for ; slots != 0; slots &= slots - 1 {
+	for ; slots != 0; slots &= slots - 1 { // removes the lowest slot
 		i := bits.TrailingZeros(slots)
 		s := slotIn(v, i)
 		if !s.outside() {

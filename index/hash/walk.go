@@ -106,7 +106,7 @@ func (w *walk) visitHome(home page, visit func(s slot, key, value []byte) error)
 	if err := w.visitPage(next, true, visit); err != nil {
 		return err
 	}
-	for p := home; ; {
+	for p := home; ; { // p goes along the chain
 		b, _, more, err := w.block(p)
 		if err != nil || !more {
 			return err
