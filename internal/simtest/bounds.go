@@ -44,7 +44,7 @@ func newBounds(r *run, h *health) *bounds {
 func (b *bounds) watch() bool {
 	b.observe()
 	if b.suffices() {
-		b.run.fail(b.check(b.run.world.Now() - max(b.since, b.last)))
+		b.run.fail(b.check(b.run.world.Now() - max(b.since, b.last))) // last is when a fault last began or ended
 	} else {
 		b.since = b.run.world.Now()
 	}

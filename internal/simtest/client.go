@@ -309,8 +309,8 @@ func (c *client) newValue(o history.Object) []byte {
 	return b
 }
 
-// die writes the tombstone of a key that the transaction has deleted.
-func (c *client) die(o history.Object, tomb region.Ptr) error {
+// bury writes the tombstone of a key that the transaction has deleted.
+func (c *client) bury(o history.Object, tomb region.Ptr) error {
 	b, err := c.t.Write(tomb)
 	if err == nil {
 		c.remove(o, b)
@@ -358,7 +358,7 @@ func (c *client) onHash(i int, write bool) error {
 	if err != nil {
 		return err
 	}
-	return c.die(o, tomb)
+	return c.bury(o, tomb)
 }
 
 // onTree reads a key of the B-tree and its row, or the key's tombstone if the key is absent. If write is set, it
@@ -403,7 +403,7 @@ func (c *client) onTree(i int, write bool) error {
 	if err != nil {
 		return err
 	}
-	return c.die(o, tomb)
+	return c.bury(o, tomb)
 }
 
 // newRow makes a row with a new value, in half of the cases near an object of the store.

@@ -48,7 +48,7 @@ func (c *client) redefine(i int) error {
 		if err := c.catalog.DropTable(c.t, tbl); err != nil {
 			return err
 		}
-		return c.die(objectOf(inCatalog, i), c.store.tableTombs[i])
+		return c.bury(objectOf(inCatalog, i), c.store.tableTombs[i])
 	case 1:
 		return c.renameTable(i, tbl)
 	}
@@ -90,7 +90,7 @@ func (c *client) renameTable(i int, tbl *catalog.Table) error {
 	if _, err := c.catalog.UpdateTable(c.t, next); err != nil {
 		return err
 	}
-	return c.die(objectOf(inCatalog, i), c.store.tableTombs[i])
+	return c.bury(objectOf(inCatalog, i), c.store.tableTombs[i])
 }
 
 // A building is an index that is being built.

@@ -182,8 +182,8 @@ func (t *overlapInjector) shrinkAtHandover(f Fault) {
 			})
 		}
 		if !t.maybeCutPower() {
-			roles := []int{int(now.CM), int(q.Primary), int(q.Primary), t.any()}
-			for _, m := range p.Backups { // the backups before the shrink: some no longer have the region
+			roles := []int{int(now.CM), int(q.Primary), int(q.Primary), t.any()} // the primary dies more often than others
+			for _, m := range p.Backups {                                        // the backups before the shrink: some no longer have the region
 				roles = append(roles, int(m))
 			}
 			t.strikeMove(f, roles)
