@@ -26,7 +26,7 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 	var seen atomic.Uint64 // the number of the last write that the bell has seen
 	b.open(t, 0, func() {
 		v := b.memory.Load(64)
-		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() {
+		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() { // raises seen to v
 		}
 	})
 	pending := 0
@@ -57,7 +57,7 @@ func testWriteRingWritesFirst(t *testing.T, f Fabric) {
 		if before := b.memory.Load(4096); before < v {
 			t.Errorf("write %d is there, and of the one before it only %d", v, before)
 		}
-		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() {
+		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() { // raises seen to v
 		}
 	})
 	pending := 0

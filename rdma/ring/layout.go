@@ -36,7 +36,8 @@ func Space(n int) uint64 { return frameBytes + padded(n) }
 // MemoryFor returns how much memory a ring needs to have room for one record with n bytes of payload:
 // the control line, the record, and the frame that always follows the last record, in whole lines.
 func MemoryFor(n int) uint64 {
-	return max(BytesMin, controlBytes+(Space(n)+frameBytes+nvram.LineBytes-1)&^(nvram.LineBytes-1))
+	records := Space(n) + frameBytes
+	return max(BytesMin, controlBytes+((records+nvram.LineBytes-1)&^(nvram.LineBytes-1)))
 }
 
 // padded returns n rounded up to whole words.

@@ -24,7 +24,8 @@ func activity(count uint32, to rdma.MachineID, k rdma.Key) uint64 {
 // operations on keys with the same hash.
 func keyHash(k rdma.Key) uint64 { return (uint64(k) * 0x9e3779b97f4a7c15) >> 49 }
 
-// onMachine returns a predicate that accepts operations that may be on machine m.
+// onMachine returns a predicate that accepts operations that may be on machine m. An active word that
+// does not describe its operation may be of any.
 func onMachine(m rdma.MachineID) func(active uint64) bool {
 	return func(active uint64) bool {
 		return active&describedBit == 0 || rdma.MachineID(active>>activeMachineAt) == m
@@ -35,7 +36,8 @@ func onMachine(m rdma.MachineID) func(active uint64) bool {
 func onMemory(m rdma.MachineID, k rdma.Key) func(active uint64) bool {
 	onM, hash := onMachine(m), keyHash(k)
 	return func(active uint64) bool {
-		return onM(active) && (active&describedBit == 0 || (active&^describedBit)>>activeKeyAt == hash)
+		isDescribed := active&describedBit != 0
+		return onM(active) && (!isDescribed || (active&^describedBit)>>activeKeyAt == hash)
 	}
 }
 

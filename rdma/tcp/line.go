@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// LineKeyBytes is the length of a key of a line: its number, which is not 0, 8 bytes, and the secret, 16.
+	// LineKeyBytes is the length of a key of a line: 8 bytes for its number, which is not 0, and 16 for its secret.
 	LineKeyBytes = 24
 	// LineMagic begins all datagrams of a line, and no other ones.
 	LineMagic = "fsleaud1"
