@@ -93,9 +93,9 @@ type undoKind uint8
 
 const (
 	undoWrite   undoKind = iota // the entry entered the write set
-	undoPayload                 // the entry's payload was opened again
-	undoOp                      // the entry was freed
-	undoFunc
+	undoPayload                 // the payload of an entry of the write set was opened for writing again
+	undoOp                      // the object of an entry was freed, which changed its op
+	undoFunc                    // calls fn
 )
 
 // Begin starts a transaction on this machine, its coordinator.

@@ -149,7 +149,7 @@ func (m *Machine) confirmed(err error) error {
 	if m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() || m.cfg.Alive() {
 		return err
 	}
-	if err != nil && !errors.Is(err, region.ErrFreed) { // says nothing about the object
+	if err != nil && !errors.Is(err, region.ErrFreed) { // the failure says nothing about the object
 		return err
 	}
 	return cmp.Or(m.Confirm(), err)
