@@ -54,7 +54,7 @@ func Whole(rows gms.RowIter) gms.RowIter { return &wholeIter{source: rows} }
 // readWhole marks a node to be read to the end when it is built, if it reads several tables,
 // or one table several times, and runs no triggers.
 func (s *Statement) readWhole(ctx *gms.Context, n gms.Node) {
-	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) {
+	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) { // IsWhole compares the node
 		s.whole = n
 	}
 }

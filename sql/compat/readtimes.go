@@ -270,13 +270,13 @@ func (s *scanner) timeOfDay() (clock, bool) {
 // date reads a date, and reports whether such a day exists. In a text of twelve digits the year has two digits.
 func (s *scanner) date() bool {
 	if rest := *s; len(rest.digits()) >= 8 {
-		at := 8
-		if len(s.rest)-len(rest.rest) == 12 {
-			at = 6
+		end := 8 // of the date: YYYYMMDD
+		if count := len(s.rest) - len(rest.rest); count == 12 {
+			end = 6 // YYMMDD
 		}
-		day := scanner{s.rest[at-4 : at]}
+		day := scanner{s.rest[end-4 : end]} // MMDD
 		n, _ := day.number()
-		s.rest = s.rest[at:]
+		s.rest = s.rest[end:]
 		return isDay(2000, n/100, n%100) // accepts the 29th of February, whatever the year
 	}
 	year, _ := s.number()

@@ -41,8 +41,8 @@ func NewMeasuring(c clock.Clock, b gms.NodeExecBuilder) *Measuring {
 	return &Measuring{clock: c, build: b, nodes: make(map[gms.Node]*measured), begun: make(map[gms.Node]bool)}
 }
 
-// Measures reports whether a node that is about to run is to be measured. If there is no EXPLAIN
-// ANALYZE, m is nil.
+// Measures reports whether a node that is about to run is to be measured. Only a node that is a pointer
+// can be, since m finds nodes by their identity. If there is no EXPLAIN ANALYZE, m is nil.
 func (m *Measuring) Measures(n gms.Node) bool {
 	return m != nil && reflect.ValueOf(n).Kind() == reflect.Pointer && !m.begun[n]
 }

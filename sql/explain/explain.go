@@ -284,7 +284,7 @@ func (x *explainer) static(n *plan.IndexedTableAccess, r *explained) {
 	}
 	r.keyBytes = keyBytes(x.ctx, n, used)
 	switch {
-	case used == 0:
+	case used == 0: // the whole index is read
 		r.access, r.keyBytes = "index", keyBytes(x.ctx, n, len(n.Index().Expressions()))
 	case len(ranges) == 1 && points == used && l.Index.IsUnique() && used == len(l.Index.Expressions()):
 		r.access = "const"

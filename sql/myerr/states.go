@@ -1,6 +1,6 @@
 package myerr
 
-// stateGeneral is the SQLSTATE of all numbers without one of their own.
+// stateGeneral is the SQLSTATE of all error numbers that have none of their own.
 const stateGeneral = "HY000"
 
 // states holds the SQLSTATE of every number that is not HY000 in MySQL 8.

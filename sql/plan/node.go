@@ -169,7 +169,7 @@ func (s *Sort) describe(b *strings.Builder, depth int) {
 	}
 	var by []string
 	for _, o := range s.By {
-		by = append(by, o.Expr.String()+map[bool]string{true: " desc"}[o.Desc])
+		by = append(by, o.Expr.String()+map[bool]string{true: " desc"}[o.Desc]) // nothing if it is ascending
 	}
 	line(b, depth, "%s by %s", name, strings.Join(by, ", "))
 	s.Child.describe(b, depth+1)

@@ -202,18 +202,18 @@ func (t *Table) Indexed(at int) bool {
 	return false
 }
 
-// sameForm reports whether every value of the type before is stored, in rows and in keys, in
-// the same form as a value of the type after.
-func sameForm(before, after catalog.Type) bool {
-	switch before.Kind {
+// sameForm reports whether every value of the type old is stored, in rows and in keys, in
+// the same form as a value of the type changed.
+func sameForm(old, changed catalog.Type) bool {
+	switch old.Kind {
 	case catalog.KindVarchar, catalog.KindVarbinary, catalog.KindText, catalog.KindBlob:
-		return before.Kind == after.Kind && before.Collation == after.Collation && before.Length <= after.Length
+		return old.Kind == changed.Kind && old.Collation == changed.Collation && old.Length <= changed.Length
 	case catalog.KindEnum, catalog.KindSet:
-		return before.Kind == after.Kind && before.Collation == after.Collation && len(before.Values) <= len(after.Values) &&
-			slices.Equal(before.Values, after.Values[:len(before.Values)])
+		return old.Kind == changed.Kind && old.Collation == changed.Collation && len(old.Values) <= len(changed.Values) &&
+			slices.Equal(old.Values, changed.Values[:len(old.Values)])
 	}
-	return before.Kind == after.Kind && before.Length == after.Length && before.Precision == after.Precision && before.Scale == after.Scale &&
-		before.Collation == after.Collation && before.HasSRID == after.HasSRID && before.SRID == after.SRID
+	return old.Kind == changed.Kind && old.Length == changed.Length && old.Precision == changed.Precision && old.Scale == changed.Scale &&
+		old.Collation == changed.Collation && old.HasSRID == changed.HasSRID && old.SRID == changed.SRID
 }
 
 // A rewriter fills the new structures of a table whose rows take another form.

@@ -333,7 +333,7 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 	for attempt := 0; ; attempt++ {
 		res, err := h.attempt(ctx, state, st, func(buf *resultBuffer) error { return exec(ctx, buf) })
 		if err == nil && !st.aside {
-			return res, nil
+			return res, nil // the engine has told the client the status
 		}
 		state.refreshStatus(c)
 		if err == nil {
