@@ -75,7 +75,8 @@ type Coordinator struct {
 
 // word returns the first word of a ledger for c. No record begins with that word.
 func (c Coordinator) word() uint64 {
-	return 0x7265646c<<32 | uint64(c.Machine)<<16 | uint64(c.Worker)
+	const mark = 0x7265646c // "lder" in memory
+	return mark<<32 | uint64(c.Machine)<<16 | uint64(c.Worker)
 }
 
 // Raise moves the low bound up, or into another life of the writer. After that, nobody asks about
