@@ -181,8 +181,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 }
 
 // lookups chooses each table's lookup, and moves a table whose lookup may return many rows to the
-// end: columnAts from before have other numbers of tables then. It returns false if a table has no lookup, or if two
-// lookups may return many rows.
+// end. After that, the tables have other positions than in the columnAts made before. lookups returns
+// false if a table has no lookup, or if two lookups may return many rows.
 func (b *binding) lookups() bool {
 	many := 0
 	for i, t := range b.tables {
