@@ -35,7 +35,7 @@ type pending struct {
 	state    treeState
 	deferred bool // registered with the transaction, to be prepared at its commit
 	changes  []*change
-	// edits counts the keys added to and removed from changes: both move indexes.
+	// edits counts the keys added to and removed from changes: both change the indexes of others.
 	edits uint64
 	// serial counts the transactions that this memory has served.
 	serial uint64
