@@ -25,7 +25,8 @@ const (
 
 // rows returns the number of rows that the table must have.
 func (t table) rows(c *Config) int {
-	return c.Warehouses * [...]int{warehouseTable: 1, districtTable: districts, customerTable: districts * c.Customers, stockTable: c.Items}[t]
+	perWarehouse := [...]int{warehouseTable: 1, districtTable: districts, customerTable: districts * c.Customers, stockTable: c.Items}
+	return c.Warehouses * perWarehouse[t]
 }
 
 // A rowCount is the number of rows found in a table, or the number of entries of an index whose
