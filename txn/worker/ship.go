@@ -176,6 +176,7 @@ func (w *Worker) LongCall(ctx context.Context, to rdma.MachineID, msg message.Me
 	return reply, err
 }
 
+// tryCall is LongCall, but returns the loss of a machine as it is.
 func (w *Worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Message, more time.Duration, late func(message.Message)) (message.Message, error) {
 	c := &call{to: to, prompt: msg.Kind == message.Validate, wait: wait.NewWaiter(w.m.cfg.Clock), late: late}
 	c.wait.Add(1)

@@ -36,7 +36,7 @@ func (w *Worker) takeTruncatedLocked(p *peer) []uint64 {
 			rest = append(rest, seq)
 			continue
 		}
-		p.log.Release(TruncateReserve)
+		p.log.Release(TruncateReserve) // the record names the transaction, or says it by its low bound
 	}
 	p.truncated = rest
 	return w.named
