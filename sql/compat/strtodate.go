@@ -249,7 +249,7 @@ func (p *parsedDate) readYear(most int, year *int) bool {
 	n, err := strconv.Atoi(text)
 	if *year = n; len(text) <= 2 {
 		if *year += 1900; n < 70 {
-			*year += 100
+			*year += 100 // 0 to 69 are 2000 to 2069
 		}
 	}
 	return err == nil

@@ -38,7 +38,7 @@ func (s scope) placeOf(column gms.ColumnId) int {
 	return -1
 }
 
-// column returns the position of a table's column; false if the expression is not one.
+// column returns the position of a table's column; false if the expression is not one, or the scope has no codecs.
 func (s scope) column(e gms.Expression) (int, bool) {
 	f, ok := e.(*expression.GetField)
 	if !ok || s.codecs == nil {
