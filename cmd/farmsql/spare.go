@@ -58,6 +58,7 @@ func heapNow() (allocated, spare uint64) {
 		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
+	live := samples[1].Value.Uint64()
 	held := samples[2].Value.Uint64() + samples[3].Value.Uint64() + samples[4].Value.Uint64()
-	return samples[0].Value.Uint64(), held - min(samples[1].Value.Uint64(), held)
+	return samples[0].Value.Uint64(), held - min(live, held)
 }
