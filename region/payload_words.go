@@ -52,6 +52,8 @@ func wordsOf(line unsafe.Pointer) (copied [lineBytes]byte) {
 	return copied
 }
 
+// storePayload writes payload and line versions of a locked object. It first marks all lines as being
+// written, and removes the marks with the last loop.
 func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
 	for i := 1; i < c.lines(); i++ {
 		at := off + uint64(i)*lineBytes
