@@ -228,7 +228,7 @@ func (c *nativeClient) doGetNewDestination(t *txn.Tx) error {
 			return err
 		}
 		if ok && forwardEnd(v) > r.end {
-			c.found = append(c.found, v[1:]...)
+			c.found = append(c.found, v[1:]...) // the number, which follows the end
 		}
 	}
 	if len(c.found) == 0 {
