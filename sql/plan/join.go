@@ -220,7 +220,7 @@ func (o *JoinOrder) describe(b *strings.Builder, depth int, j *Join) {
 	if o.Ordered {
 		order = ", in order"
 	}
-	// The line says "in order" of the whole order, not of the access.
+	// The access need not say "in order" again. One that is also backwards still does.
 	line(b, depth, "order%s: #%d by %s%s", order, outer.First, strings.TrimSuffix(by, ", in order"), numbers(o.Where))
 	for i := range o.Steps {
 		s := &o.Steps[i]
