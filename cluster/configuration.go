@@ -306,8 +306,8 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
 	n, ok := c.Placement(near)
 	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Least(&n), c.domainsWith(primary))-1 && c.haveRoom(load, n.Replicas(), 1) {
-		// The region joins its group in a move, too: it is complete at the target from the beginning. It is
-		// resized with the group.
+		// If the group is being moved, the region is part of the move: it is complete at the target from the
+		// beginning. It is resized with the group.
 		p.Backups, p.Group, p.Move, p.Pinned, p.Had = slices.Clone(n.Backups), n.Group, n.Move, slices.Clone(n.Pinned), n.Had
 	} else if err := c.pickBackups(&p, load); err != nil {
 		return nil, Placement{}, err

@@ -44,8 +44,8 @@ func dirtyWords(n int) []uint64 {
 	return words
 }
 
-// sameGeneration sets the generations in words, for the table from block i on, to the present
-// generations of these blocks. It returns words.
+// sameGeneration gives words[k], which is to be the table's word of block i+k, the generation that this block has
+// now. It returns words.
 func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
 	for k := range words {
 		words[k] = uint64(block(words[k]).withGeneration(r.block(i + k).generation()))

@@ -70,8 +70,8 @@ func createdWithKeys(d *sqlparser.DDL, expression func([]*sqlparser.IndexColumn)
 	return made.injected(), nil
 }
 
-// alteredWithKeys returns a statement that alters a table without the indexes of expressions,
-// and then creates those.
+// alteredWithKeys returns a statement that makes all changes of n but indexes of expressions, and then
+// creates these indexes.
 func alteredWithKeys(n *sqlparser.AlterTable, expression func([]*sqlparser.IndexColumn) string) (sqlparser.Statement, error) {
 	made := withIndexes{table: n.Table}
 	var rest []*sqlparser.DDL

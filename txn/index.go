@@ -81,8 +81,8 @@ func (f *Fresh) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	case e.Base != nil:
 		return e.Base, e.Version, nil
 	}
-	// The object at p is a row or catalog object that this transaction has locked. An index never
-	// asks about one.
+	// Only objects that an Intent writes have a Base. The object at p is another that this transaction has
+	// locked, a row or catalog object, and an index never asks about one.
 	return nil, 0, abort(ReasonBusy, p.Addr)
 }
 
@@ -225,9 +225,8 @@ func (l *Late) Free(p region.Ptr) error {
 // Machine returns the machine on which the intent is prepared.
 func (l *Late) Machine() *Machine { return l.s.m }
 
-// discard ends the intents' preparations. It releases the slots of their new objects, unless these
-// have been committed or may be, and restores the payloads that were lent, if the commit has had no
-// effect.
+// discard ends the intents' preparations. It releases the slots of new objects that are dead. If the commit has had no effect,
+// it also releases the slots of all other new objects, and restores the payloads that were lent.
 func (l *Late) discard(s *state) {
 	for i := range l.set.Entries {
 		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.State().IsWithoutEffect()) {

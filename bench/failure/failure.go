@@ -348,7 +348,7 @@ func (m *measurement) victims() ([]int, error) {
 	if m.cfg.Kill == CM {
 		return []int{int(c.CM)}, nil
 	}
-	groups := make(map[int][]int) // the machines that fail together, by failure domain or by themselves
+	groups := make(map[int][]int) // the machines to kill together: those of each failure domain if domains are killed, else each alone
 	for i, id := range c.Machines {
 		key := int(id)
 		if m.cfg.Kill == Domain {

@@ -196,7 +196,7 @@ func (r *results) figure(e experiment, m metric) figure {
 	return f
 }
 
-// figureOf returns the figure of values; NaN does not count.
+// figureOf returns the median, the lowest and the highest of values; NaN does not count.
 func figureOf(v []float64) figure {
 	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
 	if len(v) == 0 {

@@ -260,9 +260,9 @@ func (s *scan) run(ctx context.Context, n *ref, kind uint8, names []byte) ([]byt
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok || (b != nil && !b.isLast()):
+	case !ok || (b != nil && !b.isLast()): // the first block could not be read, or is one of several
 		err = s.m.Run(ctx, s.do)
-	case b != nil:
+	case b != nil: // else the list is empty
 		s.match(b)
 	}
 	return s.found, err

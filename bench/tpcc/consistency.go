@@ -34,7 +34,7 @@ func (e ConsistencyError) Error() string {
 // Unwrap returns bench.ErrInconsistent.
 func (e ConsistencyError) Unwrap() error { return bench.ErrInconsistent }
 
-// An auditor checks a ledger.
+// An auditor checks the consistency conditions on a ledger, which has the rows that they are about.
 type auditor struct {
 	*ledger
 	found ConsistencyError

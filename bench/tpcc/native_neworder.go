@@ -64,7 +64,8 @@ func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	return home.customerOrders.Put(t, x.key, p)
 }
 
-// enterLines adds the order's lines, except one of an unused item, and takes their items from stock.
+// enterLines adds the lines that findLines has found, and takes their items from stock. At an unused item findLines stops, and
+// the caller aborts.
 func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	if err := x.findLines(t, in); err != nil {
 		return 0, err

@@ -101,8 +101,8 @@ func (f *Founding) voters() (ids []uint64) {
 	return ids
 }
 
-// digest returns a number that another store does not have: one of another cluster, or made of other
-// machines or addresses.
+// digest returns a number that no other store has: a store of another cluster, or one that other machines have founded, or the
+// same ones at other addresses, has another.
 func (f *Founding) digest() uint64 {
 	b := binary.LittleEndian.AppendUint64([]byte("farmsql configuration store"), f.Cluster)
 	for _, id := range f.voters() {

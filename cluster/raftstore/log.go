@@ -163,7 +163,8 @@ func nextHeader(b []byte) int {
 	return 0
 }
 
-// isHeader reports whether b begins with the header of a frame.
+// isHeader reports whether b begins with the header of a frame: the payload's length and CRC, 4 bytes of zero, and the CRC
+// of these.
 func isHeader(b []byte) bool {
 	le := binary.LittleEndian
 	return le.Uint32(b[8:]) == 0 && le.Uint32(b[12:]) == checksum(b[:12])

@@ -56,7 +56,7 @@ func (c *moveCommand) Run(std cli.Streams) error {
 	}
 }
 
-// orderPoll is the time between two attempts to give an order. The machines keep it for longer than that.
+// orderPoll is the time between two attempts to give an order. The machines remember the order for longer than that.
 const orderPoll = 20 * time.Millisecond
 
 // order gives the order once, to the machine with the newest view.

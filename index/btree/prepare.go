@@ -122,8 +122,8 @@ func (e *editor) leaves(changes []*change) error {
 	return nil
 }
 
-// readAhead requests the leaves at other machines that belong to the first changes, where they are
-// known. It returns the number of these changes.
+// readAhead requests the leaves of the next changes, at most getsTogether of them, if their addresses are known and at other
+// machines. It returns the number of these changes.
 func (e *editor) readAhead(changes []*change) int {
 	changes = changes[:min(len(changes), getsTogether)]
 	if len(changes) == 1 {

@@ -11,9 +11,9 @@ const (
 	// 8, 4.0 % of the pairs overflow at 90 % load and H = 8; with 4 it is 4.3 %,
 	// with 64 3.9 %.
 	displaceAhead = 8
-	// displaceBehind bounds how many buckets back a search for a free slot goes. There are free
-	// slots behind only after removals. In a table whose pairs have all been replaced five times at
-	// 90 % load a lookup takes 1.067 reads with 0, 1.056 with 1, 1.048 with 8.
+	// displaceBehind bounds how many buckets before the pair's a search for a free slot goes. There are free
+	// slots only after removals. In a table whose pairs have all been replaced five times at 90 % load a lookup takes 1.067
+	// reads with 0, 1.056 with 1, 1.048 with 8: most of the gain comes with the first few.
 	displaceBehind = 4
 )
 

@@ -254,8 +254,8 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	return m, nic, err
 }
 
-// stored counts the changes of regions in a configuration that a machine has stored, and calls onMoved if
-// replicas have changed.
+// stored counts the changes of regions in a configuration that a machine has stored, and calls onMoved if replicas change,
+// or begin to.
 func (c *members) stored(p *sim.Process, now *cluster.Configuration, r cluster.Remapped) {
 	c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 	c.moved += len(r.Moved)

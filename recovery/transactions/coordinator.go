@@ -25,7 +25,7 @@ func coordinator(c *cluster.Configuration, id record.ID) rdma.MachineID {
 	return winner
 }
 
-// drawn hashes a transaction and a machine (the finalizer of SplitMix64).
+// machineHash hashes a transaction and a machine (the finalizer of SplitMix64).
 func drawn(id record.ID, m rdma.MachineID) uint64 {
 	x := id.Seq
 	for _, v := range []uint64{uint64(id.Config), uint64(id.Machine), uint64(id.Worker), uint64(m)} {

@@ -13,7 +13,7 @@ import (
 // block_encryption_mode: AES-128 in ECB mode with PKCS #7 padding.
 
 func init() {
-	asScalar(
+	registerScalars(
 		&scalar{"aes_encrypt", 2, 2, always(types.LongBlob), aesEncrypted},
 		&scalar{"aes_decrypt", 2, 2, always(types.LongBlob), aesDecrypted})
 }

@@ -14,9 +14,9 @@ import (
 
 func init() {
 	for _, name := range []string{"curtime", "current_time"} {
-		asScalar(&scalar{name, 0, 1, always(types.Time), currentTime})
+		registerScalars(&scalar{name, 0, 1, always(types.Time), currentTime})
 	}
-	asScalar(
+	registerScalars(
 		&scalar{"utc_date", 0, 0, always(types.Date), func(ctx *gms.Context, _ *scalarCall, _ gms.Row) (any, error) {
 			return ctx.QueryTime().UTC().Truncate(24 * time.Hour), nil
 		}},

@@ -42,7 +42,7 @@ var compounds = map[string]compound{
 const partsName = "farmsql.parts"
 
 func init() {
-	asScalar(&scalar{partsName, 2, 2, always(types.Int64), func(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
+	registerScalars(&scalar{partsName, 2, 2, always(types.Int64), func(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 		text, _, err := types.LongText.Convert(ctx, v[0])
 		if err != nil {
 			return nil, err

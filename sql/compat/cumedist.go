@@ -12,7 +12,7 @@ import (
 const cumeDistName = "farmsql.cume_dist"
 
 func init() {
-	asScalar(&scalar{cumeDistName, 2, 2, always(types.Float64), func(_ *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
+	registerScalars(&scalar{cumeDistName, 2, 2, always(types.Float64), func(_ *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 		return float64(v[0].(int64)) / float64(v[1].(int64)), nil
 	}})
 }

@@ -89,7 +89,8 @@ func elementBeside(ctx *gms.Context, element gms.Expression, operands []gms.Expr
 	return nil
 }
 
-// listOfElements corrects IN as withElements corrects =. It leaves a list that has both texts and numbers as it is.
+// listOfElements corrects IN with an ENUM or SET at its left as withElements corrects =. It leaves a list that has both texts
+// and numbers as it is, and one that go-mysql-server compares correctly (stays).
 func listOfElements(ctx *gms.Context, left, right gms.Expression) (gms.Expression, error) {
 	list, ok := right.(expression.Tuple)
 	typ := left.Type(ctx)

@@ -21,7 +21,7 @@ import (
 // ~ and no BENCHMARK.
 
 func init() {
-	asScalar(
+	registerScalars(
 		&scalar{"sign", 1, 1, always(types.Int64), signOf},
 		&scalar{invertName, 1, 1, always(types.Uint64), func(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 			n, err := bitsOf(ctx, v[0])

@@ -23,7 +23,7 @@ func init() {
 		}
 		return position(ctx, c, v[1], v[0], start)
 	}
-	asScalar(
+	registerScalars(
 		&scalar{"locate", 2, 3, always(types.Int64), locate},
 		&scalar{"instr", 2, 2, always(types.Int64), func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 			return position(ctx, c, v[0], v[1], 1)

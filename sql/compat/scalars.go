@@ -29,8 +29,8 @@ var scalars = make(map[string]*scalar)
 // takesNull are the functions that accept NULL for all arguments except the first.
 var takesNull = setOf("week", "yearweek")
 
-// asScalar registers functions.
-func asScalar(all ...*scalar) {
+// registerScalars registers functions.
+func registerScalars(all ...*scalar) {
 	for _, s := range all {
 		scalars[s.name] = s
 	}

@@ -17,7 +17,7 @@ import (
 // alone it returns the last day of November.
 
 func init() {
-	asScalar(&scalar{"str_to_date", 2, 2, strToDateType, strToDate})
+	registerScalars(&scalar{"str_to_date", 2, 2, strToDateType, strToDate})
 }
 
 // Specifiers of a format that give the result a date, and those that give it a time.

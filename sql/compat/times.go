@@ -17,7 +17,7 @@ import (
 // two arguments. Its TIME and TIME_FORMAT read a TIME as a time of day.
 
 func init() {
-	asScalar(
+	registerScalars(
 		&scalar{"time", 1, 1, always(types.Time), func(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 			us, ok := clockOf(ctx, v[0])
 			if !ok {

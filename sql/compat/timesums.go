@@ -17,7 +17,7 @@ import (
 // go-mysql-server has no ADDTIME, SUBTIME, MAKEDATE and SEC_TO_TIME.
 
 func init() {
-	asScalar(
+	registerScalars(
 		&scalar{"addtime", 2, 2, sumType, func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) { return timeSum(ctx, c, v, 1) }},
 		&scalar{"subtime", 2, 2, sumType, func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) { return timeSum(ctx, c, v, -1) }},
 		&scalar{"makedate", 2, 2, always(types.Date), madeDate},

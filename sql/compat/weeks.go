@@ -15,7 +15,7 @@ import (
 // of the year before or after.
 
 func init() {
-	asScalar(
+	registerScalars(
 		&scalar{"week", 1, 2, always(types.Int64), func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 			day, ok := dayOf(ctx, v[0])
 			if !ok {

@@ -137,7 +137,8 @@ func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residua
 }
 
 // lookup returns the index lookup for the conditions, preferably by a whole unique key; an empty
-// lookup for an INSERT. It returns false if there is none, or several others.
+// lookup for an INSERT. It returns false if no index fits, or if several do that are not whole unique keys: go-mysql-server
+// chooses one of these by statistics.
 func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 	if c.shape.kind == shapeInsert {
 		return lookup{}, true

@@ -205,7 +205,7 @@ func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 }
 
 // steps returns the ways to read the rows of table t that belong to a row of the tables read so
-// far. Rows of a Source are kept. Rows of a table are kept only if no index can be used.
+// far. Rows of a Source are read once and kept in memory. Rows of a table are so only if no index can be used and f.keeps is set.
 func (f *orderFinder) steps(t int, isOne bool) (all []JoinStep) {
 	if f.Tables[t].Source == nil {
 		for _, b := range f.lookups(t, isOne) {

@@ -352,8 +352,8 @@ func decimalUnits(d decimal.Decimal, scale int32) *big.Int {
 // decimalBytesMax is the longest encoding of 65 digits.
 const decimalBytesMax = 1 + 28
 
-// decodeDecimal returns the value that appendDecimal has encoded. A sign byte is 0 for a negative
-// number, and 2 for a positive one.
+// decodeDecimal returns the value that appendDecimal has encoded: up to 8 bytes are an integer, more are a sign byte, 0 for a
+// negative number and 2 for a positive one, and the digits as an unsigned integer.
 func decodeDecimal(b []byte, scale int32) (any, error) {
 	if n, ok := ReadInt(b); ok {
 		return decimal.New(n, -scale), nil
