@@ -31,7 +31,7 @@ func TestStoredGroups(t *testing.T) {
 					if by != "" {
 						q = "SELECT " + by + ", " + what + " FROM t" + where + " GROUP BY " + by + " ORDER BY " + by
 					}
-					want := fmt.Sprint(c.exec(strings.Replace(q, " ", " /* by go-mysql-server */ ", 1)))
+					want := fmt.Sprint(c.exec(strings.Replace(q, " ", " /*!*/ ", 1)))
 					for n := range 3 {
 						_, rows, _, err := c.compiled(q)
 						if got := fmt.Sprint(rows); err != nil || got != want {
@@ -57,7 +57,7 @@ func TestStoredGroups(t *testing.T) {
 		"SELECT id, (SELECT SUM(o.id) FROM o WHERE o.t = t.a) FROM t ORDER BY id", "SELECT * FROM (SELECT a, COUNT(*) n FROM t GROUP BY a) x JOIN o ON o.t = x.a ORDER BY o.id", "SELECT id FROM o WHERE t IN (SELECT a FROM t GROUP BY a HAVING COUNT(*) > 1) ORDER BY id",
 		"SELECT a FROM t GROUP BY a ORDER BY a LIMIT 1 OFFSET 1", "SELECT DISTINCT COUNT(*) FROM t GROUP BY a ORDER BY 1",
 	} {
-		want := fmt.Sprint(c.exec(strings.Replace(q, " ", " /* by go-mysql-server */ ", 1)))
+		want := fmt.Sprint(c.exec(strings.Replace(q, " ", " /*!*/ ", 1)))
 		for range 3 {
 			if _, rows, _, err := c.compiled(q); err != nil || fmt.Sprint(rows) != want {
 				t.Errorf("%s: %v, %v; want %s", q, rows, err, want)
