@@ -212,7 +212,7 @@ func (c *conn) issueLocked(o *operation, m *remote) bool {
 	for {
 		from := o.off + uint64(o.issued)
 		n := min(o.bytes-o.issued, chunkBytes-int(from%rdma.LineBytes), pieceBytes-int(from%pieceBytes)) // chunks end at the end of a line
-		if c.mu.flow.room() < 2 || c.isHeldBackLocked(o) { // keep room for the READ of markLocked
+		if c.mu.flow.room() < 2 || c.isHeldBackLocked(o) {                                               // keep room for the READ of markLocked
 			return false
 		}
 		at, end, ok := uint64(0), c.mu.staging.tail, true // for a ring, which has no bytes to stage
