@@ -13,7 +13,8 @@ import (
 // limitMemory sets the limit of the Go heap (GOMEMLIMIT), unless the environment sets it. The limit
 // is four fifths of the computer's memory, minus the memory of regions and logs. That memory grows,
 // so limitMemory sets the limit again every memoryInterval. At the same interval it gives an idle
-// process's free memory back to the system. stop ends both, and sets the limit that was set before.
+// process's free memory back to the system, and sets the pace of garbage collections. stop ends all of it, and sets the
+// limit and the pace that were set before.
 func limitMemory(log *slog.Logger) (stop func()) {
 	computer := farmsql.ComputerMemory()
 	setLimit := func() {
@@ -21,8 +22,11 @@ func limitMemory(log *slog.Logger) (stop func()) {
 			debug.SetMemoryLimit(int64(memoryLimit(computer, farmsql.MappedMemory())))
 		}
 	}
-	before := debug.SetMemoryLimit(-1)
+	before, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(percentDefault)
+	debug.SetGCPercent(percent)
+	pace := collectionPace{percent}
 	setLimit()
+	pace.set()
 	log.Info("memory limit", "bytes", debug.SetMemoryLimit(-1), "computer", int64(computer))
 	done := make(chan struct{})
 	var running sync.WaitGroup
@@ -35,6 +39,7 @@ func limitMemory(log *slog.Logger) (stop func()) {
 				return
 			case <-ticker.C:
 				setLimit()
+				pace.set()
 				spare.giveBack(log)
 			}
 		}
@@ -43,6 +48,7 @@ func limitMemory(log *slog.Logger) (stop func()) {
 		close(done)
 		running.Wait()
 		debug.SetMemoryLimit(before)
+		debug.SetGCPercent(percent)
 	})
 }
 
