@@ -216,15 +216,6 @@ func TestSubqueryMemory(t *testing.T) {
 	}
 }
 
-// The memory of a hash table in a subquery that go-mysql-server executes for each row around it is given back before the next row.
-func TestMemoryOfHashTablesInSubqueries(t *testing.T) {
-	c := openBounded(t, boundedMemory(8<<20, math.MaxInt64))
-	const query = "SELECT COUNT(x) FROM (SELECT (SELECT MAX(a.s) FROM t a JOIN t b ON a.s = b.s AND a.k < 20 AND b.k < 20 WHERE a.k >= o.k AND RAND() < 2) AS x FROM t o WHERE id < 100) y"
-	if rows := c.exec(query); len(rows) != 1 {
-		t.Errorf("%v", rows)
-	}
-}
-
 // A statement ends in its subqueries when its context does.
 func TestSubqueriesEnd(t *testing.T) {
 	c := subqueryTables(t)
