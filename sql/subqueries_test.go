@@ -208,7 +208,7 @@ func TestSubqueryMemory(t *testing.T) {
 		}
 	}
 	for range 3 { // what is kept for a row around is given back before the next
-		c.mustByPlan(t, "SELECT k, (SELECT COUNT(DISTINCT x.s) FROM t x WHERE x.k = t.k) FROM t WHERE k = 5 AND id < 6000")
+		c.mustByPlan(t, "SELECT k, (SELECT COUNT(DISTINCT x.s) FROM t x WHERE x.k = t.k) FROM t WHERE k = 5 AND id < 3000")
 		c.s.Settle()
 	}
 	if n := m.Used(); n != 0 {

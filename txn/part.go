@@ -18,12 +18,13 @@ type Part interface {
 // ReadPart is like Read, for a caller that uses only a part of the object p: the transaction does not
 // conflict with others that change the rest of the object.
 //
-// Between two calls, the bytes outside of the part may change.
+// Between two calls, the bytes outside of the part may change. After many questions of a transaction ReadPart is Read, which
+// keeps an object once, however often it is read.
 func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	if t.writes.Find(p.Addr) >= 0 || t.readBefore(p.Addr) >= 0 {
+	if len(t.questions) >= partsMost || t.writes.Find(p.Addr) >= 0 || t.readBefore(p.Addr) >= 0 {
 		return t.Read(p)
 	}
 	payload, v, err := t.first(p)
@@ -35,6 +36,9 @@ func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	t.Expect(q)
 	return payload, nil
 }
+
+// partsMost bounds the questions of a transaction beyond which it asks no more about parts.
+const partsMost = 256
 
 // A partQuestion is the Question that asks for a part of one object.
 type partQuestion struct {

@@ -142,9 +142,12 @@ func withText(ctx *gms.Context, e *expression.Convert) (gms.Expression, transfor
 	return changed, transform.NewTree, err
 }
 
-// WithTextOfTime returns an assignment that sets a text to the text of a date or time, and other
-// assignments unchanged.
+// WithTextOfTime returns an assignment that sets a text to the text of a date or time, or a variable to the
+// text of an element of an ENUM or SET, and other assignments unchanged.
 func WithTextOfTime(ctx *gms.Context, set *expression.SetField) (gms.Expression, transform.TreeIdentity, error) {
+	if _, isVariable := set.LeftChild.(*expression.UserVar); isVariable && isElement(set.RightChild.Type(ctx)) {
+		return expression.NewSetField(set.LeftChild, newAsText(ctx, set.RightChild)), transform.NewTree, nil
+	}
 	if _, isColumn := set.LeftChild.(*expression.GetField); !isColumn || !wantsText(set.LeftChild.Type(ctx), set.RightChild.Type(ctx)) {
 		return set, transform.SameTree, nil
 	}
