@@ -100,6 +100,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.JoinNode:
 		s.noteJoin(ctx, n)
 	case *plan.HashLookup:
+		compat.BoundKeys(ctx, n)
 		if err := b.fill(ctx, s, n, row); err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	if err := gms.SystemVariables.AssignValues(mysqlDefaults); err != nil {
 		return nil, fmt.Errorf("sql: set defaults: %w", err)
 	}
-	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).AddPreAnalyzeRule(recursiveRule, compat.RecursiveTypes).AddPreAnalyzeRule(plainFiltersRule, plainFilters).AddPreAnalyzeRule(movedRule, compat.Moved).AddPreAnalyzeRule(fractionsRule, compat.Fractions).AddPreAnalyzeRule(comparedRowsRule, compat.ComparedRows).AddPreAnalyzeRule(wideUnionsRule, compat.WideUnions).
+	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).AddPreAnalyzeRule(recursiveRule, compat.RecursiveTypes).AddPreAnalyzeRule(plainFiltersRule, plainFilters).AddPreAnalyzeRule(movedRule, compat.Moved).AddPreAnalyzeRule(fractionsRule, compat.Fractions).AddPreAnalyzeRule(boundedRule, compat.BoundedDefaults).AddPreAnalyzeRule(comparedRowsRule, compat.ComparedRows).AddPreAnalyzeRule(wideUnionsRule, compat.WideUnions).
 		AddPreAnalyzeRule(collationsRule, compat.MixedCollations).AddPreAnalyzeRule(framesRule, compat.Framed).AddPreAnalyzeRule(possibleTimesRule, compat.PossibleTimes).Build()
 	ownRules(a, e)
 	e.privileges = account.NewPrivileges(a.Catalog)

@@ -24,6 +24,7 @@ const (
 	collationsRule    analyzer.RuleId = 1010
 	wholeTimesRule    analyzer.RuleId = 1011
 	recursiveRule     analyzer.RuleId = 1012
+	boundedRule       analyzer.RuleId = 1013
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and

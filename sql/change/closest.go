@@ -25,6 +25,9 @@ func closest(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, e
 	if v == nil || !isClosest(t) {
 		return v, nil
 	}
+	if types.IsDecimal(t) {
+		v = row.BoundedNumber(v)
+	}
 	out, err := store.Assign(ctx, v, t, column, at)
 	if err == nil {
 		_, in, failed := store.ConvertNumber(ctx, out, t)

@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file cuts values that do not fit into their column, in statements with IGNORE: texts to the column's length,
@@ -20,12 +21,15 @@ import (
 func isCut(t gms.Type) bool { return types.IsText(t) || types.IsInteger(t) || types.IsUnsigned(t) }
 
 // cut is like store.Assign, for a statement with IGNORE: it cuts the value to what the column can hold.
-func cut(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
+func cut(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, error) {
+	if types.IsDecimal(t) {
+		return row.BoundedNumber(v), nil
+	}
 	if d, ok := v.(decimal.Decimal); ok && types.IsInteger(t) && !d.IsNegative() {
-		return closestNumber(ctx, v, t, column, row)
+		return closestNumber(ctx, v, t, column, at)
 	}
 	if types.IsUnsigned(t) {
-		return cutNegative(ctx, v, t, column, row), nil
+		return cutNegative(ctx, v, t, column, at), nil
 	}
 	text, ok := t.(gms.StringType)
 	if !ok || v == nil || !isCut(t) {
@@ -38,7 +42,7 @@ func cut(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	myerr.DataTruncated.Warn(ctx, column, row)
+	myerr.DataTruncated.Warn(ctx, column, at)
 	if types.IsBinaryType(t) {
 		return whole.(string)[:text.MaxByteLength()], nil
 	}

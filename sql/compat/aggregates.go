@@ -269,7 +269,7 @@ func (t *Total) add(ctx *gms.Context, v any) error {
 	}
 	d, ok := v.(decimal.Decimal)
 	if !ok {
-		converted, _, err := types.InternalDecimalType.Convert(ctx, v)
+		converted, _, err := types.InternalDecimalType.Convert(ctx, row.BoundedNumber(v))
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,9 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 	if text := caseOfJSON(ctx, e); text != nil {
 		return text, transform.NewTree, nil
 	}
+	if bounded, same, err := boundedArgument(ctx, e); !same || err != nil {
+		return bounded, same, err
+	}
 	var instead gms.Expression
 	switch e := e.(type) {
 	case *expression.HashInTuple:
@@ -211,6 +214,16 @@ func (c *collatedIn) WithChildren(ctx *gms.Context, children ...gms.Expression) 
 // exactOperands makes an expression compare decimals exactly. In a column's own type, the other
 // operands would be rounded, and 1.556 would equal a 1.56.
 func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	e, same, err := withExactOperands(ctx, e)
+	if n, ok := e.(*function.NullIf); ok && err == nil {
+		if bounded := newNullIf(ctx, n); bounded != nil {
+			return bounded, transform.NewTree, nil
+		}
+	}
+	return e, same, err
+}
+
+func withExactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	same := transform.SameTree
 	operands := slices.Clone(e.Children())
 	for i, operand := range operands {
@@ -220,7 +233,7 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 		exact, isSame := exactColumn(ctx, operand)
 		operands[i], same = exact, same && isSame
 	}
-	if withTextNumber(ctx, e, operands) {
+	if withTextNumber(ctx, e, operands) || boundOperands(ctx, e, operands) {
 		same = transform.NewTree
 	}
 	if same {

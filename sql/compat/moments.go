@@ -47,7 +47,7 @@ func readMoment(ctx *gms.Context, v any) (time.Time, bool) {
 		}
 		v = text
 	}
-	n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	n, err := types.InternalDecimalType.ConvertToNullDecimal(row.BoundedNumber(v))
 	if err != nil || !n.Valid {
 		return time.Time{}, false
 	}
@@ -80,7 +80,7 @@ func clockOfDay(t time.Time) int64 {
 func hasDate(v any) bool {
 	text, isText := row.Text(v)
 	if !isText {
-		n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+		n, err := types.InternalDecimalType.ConvertToNullDecimal(row.BoundedNumber(v))
 		return err == nil && n.Valid && n.Decimal.GreaterThanOrEqual(decimal.New(1, 10))
 	}
 	text = strings.TrimSpace(text)

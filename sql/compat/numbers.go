@@ -217,7 +217,7 @@ func truncatedType(ctx *gms.Context, args []gms.Expression) gms.Type {
 func truncated(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	d, ok := v[0].(decimal.Decimal)
 	if !ok {
-		converted, _, err := types.InternalDecimalType.Convert(ctx, v[0])
+		converted, _, err := types.InternalDecimalType.Convert(ctx, row.BoundedNumber(v[0]))
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server reads a text as a time only if the whole text is a time in one of the usual
@@ -40,7 +41,7 @@ func clockOf(ctx *gms.Context, v any) (us int64, ok bool) {
 	case []byte:
 		c, reading = clockOfText(string(v))
 	default:
-		n, _, err := types.InternalDecimalType.Convert(ctx, v)
+		n, _, err := types.InternalDecimalType.Convert(ctx, row.BoundedNumber(v))
 		if err != nil {
 			return 0, false
 		}

@@ -163,7 +163,7 @@ func wholeOf(ctx *gms.Context, v any) (int64, error) {
 
 // decimalOf converts a value to a decimal. It warns if only a part of a text is a number.
 func decimalOf(ctx *gms.Context, v any) (decimal.Decimal, error) {
-	n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	n, err := types.InternalDecimalType.ConvertToNullDecimal(row.BoundedNumber(v))
 	switch {
 	case gms.ErrTruncatedIncorrect.Is(err):
 		ctx.Warn(mysql.ERTruncatedWrongValue, "%s", err.Error())

@@ -33,7 +33,7 @@ var knownExpressions = func() map[string]bool {
 		*json.JSONExtract *json.JSONUnquote
 		*aggregation.Count *aggregation.CountDistinct *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
 		*window.RowNumber *window.Rank *window.DenseRank *window.PercentRank *window.Lag *window.Lead *window.FirstValue *window.LastValue
-		*compat.ExactAggregate *compat.asDecimal *compat.collated *compat.exactDatetime *compat.measuredCall *compat.scalarCall *compat.asText *compat.possibleTime *compat.numberAsDate *compat.textNumber`) {
+		*compat.ExactAggregate *compat.asDecimal *compat.collated *compat.exactDatetime *compat.measuredCall *compat.scalarCall *compat.asText *compat.possibleTime *compat.numberAsDate *compat.textNumber *compat.boundedText *compat.nullIf`) {
 		known[name] = true
 	}
 	return known

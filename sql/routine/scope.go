@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A scope holds the declarations of a block of a stored procedure, by names in lower
@@ -38,6 +39,9 @@ type variable struct {
 
 // set assigns a value to a variable, converted to its type.
 func (v *variable) set(ctx context.Context, value any) error {
+	if types.IsDecimal(v.typ) {
+		value = row.BoundedNumber(value)
+	}
 	c, inRange, err := v.typ.Convert(ctx, value)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (k *KeyCodec) bound(ctx context.Context, v any, isUpper bool) (b []byte, ex
 		b, err = k.Append(ctx, nil, s)
 		return b, k.Prefix == 0, err == nil
 	}
-	c, inRange, err := BoundType(k.Type).Convert(ctx, v)
+	c, inRange, err := convert(ctx, BoundType(k.Type), v)
 	if err != nil || c == nil {
 		return nil, false, false
 	}
@@ -187,11 +187,11 @@ func (k *KeyCodec) same(ctx context.Context, v, c any) bool {
 	if !k.isNumber() || k.Kind == catalog.KindYear || k.Kind == catalog.KindBit {
 		return true
 	}
-	a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	a, err := types.InternalDecimalType.ConvertToNullDecimal(BoundedNumber(v))
 	if err != nil || !a.Valid {
 		return false
 	}
-	b, err := types.InternalDecimalType.ConvertToNullDecimal(c)
+	b, err := types.InternalDecimalType.ConvertToNullDecimal(BoundedNumber(c))
 	return err == nil && b.Valid && a.Decimal.Equal(b.Decimal)
 }
 
@@ -239,11 +239,11 @@ func (k *KeyCodec) compare(ctx context.Context, v, other any) (n int, ok bool) {
 		return 0, false
 	}
 	if !IsCharacter(k.Kind) && k.isNumber() {
-		a, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+		a, err := types.InternalDecimalType.ConvertToNullDecimal(BoundedNumber(v))
 		if err != nil || !a.Valid {
 			return 0, false
 		}
-		b, err := types.InternalDecimalType.ConvertToNullDecimal(other)
+		b, err := types.InternalDecimalType.ConvertToNullDecimal(BoundedNumber(other))
 		if err != nil || !b.Valid {
 			return 0, false
 		}
@@ -277,6 +277,6 @@ func (k *KeyCodec) Unequal(ctx *gms.Context, v any) bool {
 	default:
 		return false
 	}
-	c, _, err := k.Type.Convert(ctx, v)
+	c, _, err := convert(ctx, k.Type, v)
 	return err != nil || (c != nil && !k.same(ctx, v, c))
 }

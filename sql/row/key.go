@@ -93,7 +93,7 @@ func (k *KeyCodec) Append(ctx context.Context, dst []byte, v any) ([]byte, error
 	if ok {
 		return out, nil
 	}
-	c, _, err := k.Type.Convert(ctx, v)
+	c, _, err := convert(ctx, k.Type, v)
 	if err != nil {
 		return dst, err
 	}

@@ -190,7 +190,7 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 	if (k.Kind == catalog.KindChar || k.Kind == catalog.KindVarchar) && utf8.RuneCountInString(text) <= k.Length {
 		return text, true
 	}
-	v, in, err := k.Type.Convert(ctx, text)
+	v, in, err := convert(ctx, k.Type, text)
 	return v, err == nil && in == gms.InRange
 }
 

@@ -55,7 +55,7 @@ func (c *ValueCodec) append(ctx context.Context, dst []byte, v any) ([]byte, err
 	if ok || err != nil {
 		return out, err
 	}
-	if v, _, err = c.Type.Convert(ctx, v); err != nil {
+	if v, _, err = convert(ctx, c.Type, v); err != nil {
 		return dst, err
 	}
 	if v, err = gms.UnwrapAny(ctx, v); err != nil {

@@ -44,6 +44,9 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, er
 	if s, ok := v.(string); ok && strings.TrimSpace(s) == "" && !types.IsYear(t) && !types.IsBit(t) {
 		return nil, myerr.IncorrectNumber.New(NumberName(t), s, column, at)
 	}
+	if types.IsDecimal(t) {
+		v = row.BoundedNumber(v)
+	}
 	out, in, err := ConvertNumber(ctx, v, t)
 	switch {
 	case err != nil:

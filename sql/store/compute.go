@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
 )
 
 // The values of virtual columns are not stored. go-mysql-server computes them for rows that a
@@ -84,6 +85,9 @@ func NewComputer(ctx *gms.Context, info *TableInfo, includes func(*gms.Column) b
 			return f.WithIndex(schema.IndexOfColName(f.Name())), transform.NewTree, nil
 		})
 		if err != nil {
+			return nil, err
+		}
+		if e, _, err = transform.Expr(ctx, e, compat.BoundedTexts); err != nil {
 			return nil, err
 		}
 		c.at, c.exprs = append(c.at, i), append(c.exprs, e)

@@ -163,7 +163,7 @@ type boundDecimal struct{ gms.DecimalType }
 
 // Convert implements gms.Type.
 func (boundDecimal) Convert(ctx context.Context, v any) (any, gms.ConvertInRange, error) {
-	return types.InternalDecimalType.Convert(ctx, v)
+	return types.InternalDecimalType.Convert(ctx, row.BoundedNumber(v))
 }
 
 // Equals implements gms.Type.
