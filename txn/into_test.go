@@ -186,11 +186,11 @@ func TestReadIntoAgainAndAgain(t *testing.T) {
 					}
 				}
 			}
-			readAll(1000)
+			readAll(10)
 			must(t, tx.Validate())
 			held := tx.Held()
-			readAll(4000)
-			if most := held + 3<<20; tx.Held() > most {
+			readAll(1700)
+			if most := held + 1<<20; tx.Held() > most {
 				t.Errorf("%s: %d bytes are held, after %d", name, tx.Held(), held)
 			}
 			r.run(r.Machines()-1, setHalf(r.ptrs[7], 0, uint64(len(name))))
