@@ -158,7 +158,7 @@ const batch = 500
 
 // load creates the database at a server, and loads the rows.
 func (d *data) load(ctx context.Context, s *session, p *bench.Progress) error {
-	for _, text := range append([]string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database, "USE " + database}, definitions(tablesText)...) {
+	for _, text := range append([]string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database, "USE " + database}, Statements(tablesText)...) {
 		if err := s.exec(ctx, text); err != nil {
 			return err
 		}
@@ -196,8 +196,8 @@ func (d *data) insert(ctx context.Context, s *session, t table, first, last int6
 	return s.exec(ctx, b.String(), args...)
 }
 
-// definitions returns the statements of a script, without its comments.
-func definitions(script string) (all []string) {
+// Statements returns the statements of a script, without its comments. None has a semicolon in it.
+func Statements(script string) (all []string) {
 	var b strings.Builder
 	for line := range strings.Lines(script) {
 		if !strings.HasPrefix(line, "--") {

@@ -104,7 +104,7 @@ func TestRows(t *testing.T) {
 			seen[key] = true
 		}
 	}
-	if n := len(definitions(tablesText)); n != len(tables) {
+	if n := len(Statements(tablesText)); n != len(tables) {
 		t.Errorf("%d definitions of %d tables", n, len(tables))
 	}
 }

@@ -84,23 +84,7 @@ func Measure(ctx context.Context, cfg Config) (res *Result, err error) {
 
 // queries returns the queries of a text at a scale.
 func queries(text string, scale float64) []string {
-	return statements(strings.ReplaceAll(text, ":fraction", strconv.FormatFloat(0.0001/scale, 'f', 10, 64)))
-}
-
-// statements returns the statements of a text, without its comments.
-func statements(text string) (all []string) {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "--") {
-			b.WriteString(line)
-		}
-	}
-	for s := range strings.SplitSeq(b.String(), ";") {
-		if s = strings.TrimSpace(s); s != "" {
-			all = append(all, s)
-		}
-	}
-	return all
+	return shapes.Statements(strings.ReplaceAll(text, ":fraction", strconv.FormatFloat(0.0001/scale, 'f', 10, 64)))
 }
 
 // A run is a measurement of two servers, the first of which is farmsql.
@@ -158,7 +142,7 @@ const database = "tpch"
 
 // load creates the tables at both servers, and loads the rows.
 func (r *run) load(ctx context.Context) error {
-	if err := r.both(ctx, append([]string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database}, inDatabase(statements(tablesText))...)...); err != nil {
+	if err := r.both(ctx, append([]string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database}, inDatabase(shapes.Statements(tablesText))...)...); err != nil {
 		return err
 	}
 	g := newGenerator(r.cfg.Scale, r.cfg.Seed)
